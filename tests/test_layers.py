@@ -206,21 +206,15 @@ def modules() -> dict[str, Path]:
 
 
 class Import(NamedTuple):
-    """``for_types``: for the type checker alone; it never runs."""
-
     line: int
     name: str
-    for_types: bool = False
 
 
 def imports(module: str, path: Path, known: set[str]) -> list[Import]:
-    """Everything that a module imports, at once or inside a function."""
+    """Everything that a module imports, at once, inside a function, or for the type checker alone."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found: list[Import] = []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    never_run = {part for block in blocks for each in block.body for part in ast.walk(each)}
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -231,7 +225,7 @@ def imports(module: str, path: Path, known: set[str]) -> list[Import]:
                 base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
             full = [f"{base}.{alias.name}" for alias in node.names]
             names = [name if name in known else base for name in full]
-        found += [Import(node.lineno, name, node in never_run) for name in names]
+        found += [Import(node.lineno, name) for name in names]
     return found
 
 
@@ -256,7 +250,7 @@ def test_imports() -> None:
     wrong = []
     for module, found in all_imports().items():
         layer = layer_of(module)
-        for line, name, _ in found:
+        for line, name in found:
             if name.partition(".")[0] in sys.stdlib_module_names or inside(name, layer.members + layer.allowed):
                 continue
             where = f"{MODULES[module].relative_to(ROOT)}:{line}"
@@ -275,11 +269,8 @@ def cycle(imported: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def test_no_import_cycle() -> None:
-    """Those for the type checker do not count."""
-    assert not cycle({
-        module: {each.name for each in found if not each.for_types} & set(MODULES) - {module}
-        for module, found in all_imports().items()
-    })
+    imported = {module: {each.name for each in found} for module, found in all_imports().items()}
+    assert not cycle({module: names & set(MODULES) - {module} for module, names in imported.items()})
 
 
 def test_the_rules_see_import_cycles() -> None:
@@ -309,7 +300,7 @@ def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
     known = {"hwflow.ir.near", "hwflow.cores.costs", "hwflow.verify.golden"}
     assert imports("hwflow.ir.odd", path, known) == [
         Import(1, "numpy"), Import(1, "onnx.helper"), Import(2, "hwflow.ir.near"), Import(3, "hwflow.cores.costs"),
-        Import(4, "hwflow.verify.golden"), Import(6, "hwflow.cli"), Import(8, "onnx", True),
+        Import(4, "hwflow.verify.golden"), Import(6, "hwflow.cli"), Import(8, "onnx"),
     ]  # fmt: skip
 
 

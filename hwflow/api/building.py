@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from hwflow.api.request import Request
+from hwflow.api.scheduled import ScheduledModel
 from hwflow.codegen.board.board_files import write_board
 from hwflow.errors import UsageError
+from hwflow.schedule.schedule import Schedule
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain.build import BuildResult
 from hwflow.toolchain.routing import Heard, NotRouted
-
-if TYPE_CHECKING:
-    from hwflow.api.compiler import Design
-    from hwflow.api.request import Request
-    from hwflow.schedule.schedule import Schedule
 
 CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
 
@@ -31,11 +29,11 @@ class Built:
     seconds: Mapping[str, float]
 
 
-Rewrite = Callable[["Design", Mapping[str, Any]], None]
+Rewrite = Callable[[ScheduledModel, Mapping[str, Any]], None]
 
 
 class Buildable(Protocol):
-    """What building needs of a :class:`~hwflow.api.compiler.Design`, most of it only if place and route fails."""
+    """What building needs of a scheduled model, most of it only if place and route fails."""
 
     @property
     def request(self) -> Request: ...
@@ -43,7 +41,7 @@ class Buildable(Protocol):
     @property
     def schedule(self) -> Schedule: ...
 
-    def smaller(self, executor: Executor | None = None) -> Design | None: ...
+    def smaller(self, executor: Executor | None = None) -> ScheduledModel | None: ...
 
 
 def build_design(
@@ -59,7 +57,7 @@ def build_design(
     one gives more frames per second. Else the clock is lowered, also where the smaller design misses its clock. Raises
     :class:`~hwflow.errors.ToolError` as :func:`hwflow.toolchain.build.build`.
     """
-    smaller: list[Design] = []
+    smaller: list[ScheduledModel] = []
 
     def another() -> bool:
         progress("looking for a smaller design")

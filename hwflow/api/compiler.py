@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,17 +16,17 @@ from hwflow.api.budget import Amount
 from hwflow.api.forms.interleaving import as_many_as_pay
 from hwflow.api.forms.loop_forms import Form, forms_of, shared_form
 from hwflow.api.forms.memory_outside import MemoryOutside
+from hwflow.api.output import write_design
+from hwflow.api.output_folder import claimed
 from hwflow.api.patching.loadable_layers import by_themselves, of_nodes
 from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, requested
-from hwflow.api.scheduled import Progress, scheduled
+from hwflow.api.scheduled import Progress, ScheduledModel, scheduled
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
-from hwflow.codegen.board.clock_plan import ClockPlan
-from hwflow.codegen.converted.conversion import Conversion
 from hwflow.codegen.emitted.packaging import Packaging
 from hwflow.codegen.report import Seconds
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused
+from hwflow.errors import ModelRefused
 from hwflow.frontend.input_types import DECLARE, Declarations
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.ir.graph import Graph
@@ -39,47 +39,14 @@ from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.passes import pipeline
 from hwflow.passes.hold_layers import Holding
 from hwflow.processes import forget_refused
-from hwflow.schedule.queues import MOST_BEATS, streamed_beats
-from hwflow.schedule.schedule import Schedule
-from hwflow.schedule.search.folding_search import Budget, price
+from hwflow.schedule.search.folding_search import price
 
-_MOST_TABLES = 0.7  # share of the look-up tables
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
 
-@dataclass
-class Design:
-    """A model scheduled as requested. ``beyond``: findings on what its budget has beyond the board; ``conversion``:
-    that of its cores, if begun; ``loops``: the form of its loops; ``budgets``: what it was first tried within."""
-
-    model: Model
-    request: Request
-    schedule: Schedule
-    seconds: Seconds
-    beyond: tuple[Finding, ...] = ()
-    conversion: Conversion | None = field(default=None, repr=False)
-    loops: str = pipeline.UNROLLED
-    budgets: Sequence[Budget] = ()
-
-    @property
-    def is_crowded(self) -> bool:
-        """Tell whether cores, not multiplier blocks, keep it from being faster: most look-up tables are taken, and less
-        than half of the blocks. Not of frames of so many beats that their schedule is an even one: layers that share
-        cores have circuits, which such schedules do not know."""
-        used = self.schedule.resources
-        if streamed_beats(self.schedule.plan) > MOST_BEATS:
-            return False
-        return any(used.lut > _MOST_TABLES * most.lut and used.dsp < most.dsp / 2 for most in self.budgets)
-
-    @property
-    def board(self) -> Board:
-        return self.request.board
-
-    @property
-    def clock(self) -> ClockPlan:
-        """The target clock and what makes it."""
-        return self.request.clock
+class Design(ScheduledModel):
+    """A model scheduled as requested, which can be written."""
 
     def smaller(self, executor: Executor | None = None) -> Design | None:
         """Return the fastest design for the same clock within :data:`SMALLER` of this one's look-up tables and
@@ -95,16 +62,6 @@ class Design:
                 continue
         return None
 
-    @property
-    def clock_mhz(self) -> float:
-        """The target clock."""
-        return float(self.clock.frequency_hz / 1_000_000)
-
-    @property
-    def frames_per_second(self) -> float:
-        """The throughput at the target clock, in frames of the model."""
-        return float(self.clock.frequency_hz * self.model.interleave / self.schedule.initiation_interval)
-
     def write(
         self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
         executor: Executor | None = None, heard: Callable[[object], None] | None = None, seeds: Sequence[int] = (),
@@ -115,9 +72,6 @@ class Design:
         those that shared the compilation, if any. ``heard``: called with the progress of place and route, whose text is
         for people. ``seeds``: of place and route, the best of which is kept (none: as many as the clock needs).
         ``settle`` False: a missed clock is only reported, else a smaller or a slower design takes its place."""
-        from hwflow.api.output import write_design
-        from hwflow.api.output_folder import claimed
-
         check_until(until, self.board)
         with claimed(Path(out)) as output:
             return write_design(

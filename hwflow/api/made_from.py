@@ -24,7 +24,7 @@ from hwflow.toolchain.up_to_date import intact
 from hwflow.versions import board_versions
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Design
+    from hwflow.api.scheduled import ScheduledModel
     from hwflow.boards import Board
 
 FILE = "made_from.json"
@@ -82,7 +82,7 @@ def reached(out: Path, until: str) -> None:
         _write(out, record | {"built": until}, record["files"])
 
 
-def said(design: Design) -> Record:
+def said(design: ScheduledModel) -> Record:
     """Return what ``synth`` prints of a design besides the report's figures."""
     beyond = (
         replace(f, message=f"{f.message}: only Verilog is made", severity=Severity.WARNING) for f in design.beyond

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hwflow.api import made_from
 from hwflow.api.building import Buildable, Rewrite, build_design
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
+from hwflow.api.scheduled import ScheduledModel
 from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.converted.conversion import Conversion
@@ -52,15 +53,12 @@ from hwflow.toolchain.yosys import YOSYS
 from hwflow.verify.golden_vectors import golden_vectors
 from hwflow.versions import board_versions
 
-if TYPE_CHECKING:
-    from hwflow.api.compiler import Design
-
 TESTBENCH_FRAMES = 4
 _MODELS = ("model.onnx", "prefix.onnx", "suffix.onnx")  # what a simulation reads beside the hardware's files
 
 
 def write_design(
-    design: Design, output: Output, until: str | None, progress: Callable[[str], None],
+    design: ScheduledModel, output: Output, until: str | None, progress: Callable[[str], None],
     executor: Executor | None = None, asked: Mapping[str, Any] | None = None, *, reuse: bool = False,
     heard: Heard | None = None, seeds: Sequence[int] = (), settle: bool = True,
 ) -> dict[str, Any]:
@@ -89,12 +87,12 @@ def write_design(
 def writer(
     output: Output, table: dict[str, Any], progress: Callable[[str], None], executor: Executor | None,
     asked: Mapping[str, Any] | None, *, reuse: bool = False,
-) -> Callable[[Design, Mapping[str, Any] | None], None]:
+) -> Callable[[ScheduledModel, Mapping[str, Any] | None], None]:
     """Return what replaces ``output`` by a design's folder up to the Verilog, and ``table`` by the contents of
     report.json; the second argument is its ``larger_design``, kept whatever becomes of later steps. ``executor``,
     ``asked`` and ``reuse`` as for :func:`write_design`."""
 
-    def write(design: Design, larger: Mapping[str, Any] | None) -> None:
+    def write(design: ScheduledModel, larger: Mapping[str, Any] | None) -> None:
         with output.replaced() as folder:
             table.update(write_folder(design, folder, larger, progress, executor, asked))
             if reuse:
@@ -104,7 +102,7 @@ def writer(
 
 
 def write_folder(
-    design: Design, folder: Path, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
+    design: ScheduledModel, folder: Path, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
     executor: Executor | None, asked: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Write everything up to the Verilog to a new ``folder``; return report.json's contents. The arguments are those of
@@ -153,7 +151,7 @@ def build_further(
 
 
 def _write_verilog(
-    design: Design, folder: Path, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
+    design: ScheduledModel, folder: Path, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
     executor: Executor | None,
 ) -> dict[str, Any]:
     """Write all files up to the Verilog; return report.json's contents."""
@@ -253,7 +251,7 @@ def _write_verilog(
     return result
 
 
-def _write_host_models(design: Design, top: Top, folder: Path) -> dict[str, Any]:
+def _write_host_models(design: ScheduledModel, top: Top, folder: Path) -> dict[str, Any]:
     """Write prefix.onnx and suffix.onnx, unless empty; return the manifest's `host`."""
     model = design.model
     parts: list[HostModel | None] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -12,19 +13,27 @@ from hwflow.api.budget import beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
 from hwflow.api.request import LINK, TOO_FAST, Request
+from hwflow.boards import Board
+from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.converted.conversion import Conversion
+from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import Model
+from hwflow.passes import pipeline
+from hwflow.schedule.queues import MOST_BEATS, streamed_beats
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text
 
 Progress = Callable[[str], None]
 
+_MOST_TABLES = 0.7  # share of the look-up tables
+
 
 @dataclass(frozen=True)
 class Scheduled:
     """A ``schedule`` that does what the ``request`` says, whose rate is a number where a link's was asked for.
-    ``seconds``: how long that took; the rest: as in :class:`hwflow.api.compiler.Design`."""
+    ``seconds``: how long that took; the rest: as in :class:`ScheduledModel`."""
 
     request: Request
     schedule: Schedule
@@ -32,6 +41,54 @@ class Scheduled:
     beyond: tuple[Finding, ...]
     budgets: Sequence[Budget]
     conversion: Conversion | None = field(default=None, repr=False)
+
+
+@dataclass
+class ScheduledModel(ABC):
+    """A model scheduled as requested. ``beyond``: findings on what its budget has beyond the board; ``conversion``:
+    that of its cores, if begun; ``loops``: the form of its loops; ``budgets``: what it was first tried within."""
+
+    model: Model
+    request: Request
+    schedule: Schedule
+    seconds: Seconds
+    beyond: tuple[Finding, ...] = ()
+    conversion: Conversion | None = field(default=None, repr=False)
+    loops: str = pipeline.UNROLLED
+    budgets: Sequence[Budget] = ()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Tell whether cores, not multiplier blocks, keep it from being faster: most look-up tables are taken, and less
+        than half of the blocks. Not of frames of so many beats that their schedule is an even one: layers that share
+        cores have circuits, which such schedules do not know."""
+        used = self.schedule.resources
+        if streamed_beats(self.schedule.plan) > MOST_BEATS:
+            return False
+        return any(used.lut > _MOST_TABLES * most.lut and used.dsp < most.dsp / 2 for most in self.budgets)
+
+    @property
+    def board(self) -> Board:
+        return self.request.board
+
+    @property
+    def clock(self) -> ClockPlan:
+        """The target clock and what makes it."""
+        return self.request.clock
+
+    @abstractmethod
+    def smaller(self, executor: Executor | None = None) -> ScheduledModel | None:
+        """Return one that is smaller, for the same clock; None where there is none."""
+
+    @property
+    def clock_mhz(self) -> float:
+        """The target clock."""
+        return float(self.clock.frequency_hz / 1_000_000)
+
+    @property
+    def frames_per_second(self) -> float:
+        """The throughput at the target clock, in frames of the model."""
+        return float(self.clock.frequency_hz * self.model.interleave / self.schedule.initiation_interval)
 
 
 def scheduled(streams: Graph, request: Request, say: Progress, executor: Executor | None) -> Scheduled:

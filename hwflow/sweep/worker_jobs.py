@@ -17,6 +17,7 @@ from hwflow.api.compiler import Design, compile_as
 from hwflow.api.made_from import code_digest
 from hwflow.api.output import build_further
 from hwflow.api.request import requested
+from hwflow.api.scheduled import ScheduledModel
 from hwflow.errors import Finding, HwflowError, InternalError, ModelRefused, ToolError, UsageError
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.loaded_model import Model, load
@@ -236,7 +237,7 @@ def _silent(line: str) -> None:
     """Say nothing of progress: many points are made at a time."""
 
 
-def _unwritten(design: Design, larger: Mapping[str, Any] | None) -> None:
+def _unwritten(design: ScheduledModel, larger: Mapping[str, Any] | None) -> None:
     raise InternalError.of(
         "sweep", "a design of one seed", "must stay as it is, not be replaced", "report this as a defect of hwflow"
     )

@@ -7,26 +7,25 @@ latency of a round. With more frames they have work meanwhile, until the slowest
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from hwflow.api.request import TOO_FAST
+from hwflow.api.request import TOO_FAST, Request
+from hwflow.api.scheduled import ScheduledModel
 from hwflow.errors import ModelRefused, UsageError
 
-if TYPE_CHECKING:
-    from hwflow.api.compiler import Design
-    from hwflow.api.request import Request
+_Made = TypeVar("_Made", bound=ScheduledModel)
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 _GAIN = 1.05  # what twice as many must gain
 
 
-def as_many_as_pay(compiled: Callable[[int], Design], request: Request) -> Design:
+def as_many_as_pay(compiled: Callable[[int], _Made], request: Request) -> _Made:
     """Return the design with the fewest frames of :data:`COUNTS` that has the rate of the ``request``; without a rate,
     twice as many as long as a loop limits the interval and they gain a twentieth. ``compiled``: compiles with so many.
 
     Raises :class:`ModelRefused` where none fits, as ``compiled`` does for the most frames that are tried.
     """
-    best: Design | None = None
+    best: _Made | None = None
     refused: ModelRefused | UsageError | None = None
     for count in COUNTS:
         try:
