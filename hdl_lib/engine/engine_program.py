@@ -193,7 +193,9 @@ class Program:
     ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
     bits of a beat of weights, whole weights that divide those of a row. ``tables``: of each the bytes that take
     the place of results, by their own bytes. ``pixels_of_word``: pixels of the image, a beat each, that make a
-    word of its map. ``weight_bits``: of a weight, with a sign. Where they are few, two rows share multiplier blocks."""
+    word of its map. ``weight_bits``: of a weight, with a sign. Where they are few, two rows share multiplier blocks.
+    ``overlap``: pixels before those, of the same row, which a word of the image has, too; in front of a row there is
+    the padding of the first layer, which sees the image."""
 
     lanes: int
     together: int
@@ -206,6 +208,7 @@ class Program:
     tables: tuple[tuple[int, ...], ...] = ()
     pixels_of_word: int = 1
     weight_bits: int = BYTE
+    overlap: int = 0
 
     def __post_init__(self) -> None:
         if self.lanes % self.together:
@@ -245,6 +248,11 @@ class Program:
         """Return the beats of the image."""
         words = sum(each.words for each in self.instructions if isinstance(each, Load) and not each.outside)
         return words * self.pixels_of_word
+
+    @property
+    def pixels_of_row(self) -> int:
+        """Return the pixels of a row of the image, a beat each."""
+        return self.layers[0].geometry.width * self.pixels_of_word
 
     @property
     def sent(self) -> int:

@@ -64,7 +64,8 @@ class LayerEngine(wiring.Component):
     program: the layers, and what is where (:class:`hdl_lib.engine.engine_program.Program`).
     input_shape, output_shape: of elements that come and leave, integer shapes of at most 8 bits.
     input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word, or
-    ``program.pixels_of_word`` of the image, whose lanes follow each other, are one.
+    ``program.pixels_of_word`` of the image, whose lanes follow each other, are one, with the ``program.overlap`` beats
+    of the row before them.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
@@ -104,7 +105,7 @@ class LayerEngine(wiring.Component):
         self.program, self.depth = program, depth
         self.shapes = Shape.cast(input_shape), Shape.cast(output_shape)
         for name, shape, lanes in zip(("input", "output"), self.shapes, (input_lanes, output_lanes), strict=True):
-            most = program.lanes // (program.pixels_of_word if name == "input" else 1)
+            most = program.lanes // (program.pixels_of_word + program.overlap if name == "input" else 1)
             if shape.width > BYTE or not 1 <= lanes <= most:
                 raise ValueError(
                     f"{name} must have at most {BYTE} bits and 1 to {most} lanes, not {shape.width} and {lanes}"
@@ -477,15 +478,7 @@ class LayerEngine(wiring.Component):
             m.d.sync += loaded.eq(onward(loaded, Const(1), now["target_words"]))
         written = Signal(program.lanes * BYTE, name="write_word", reset_less=True)
         image = Signal.like(written, name="image_word")
-        beat = []
-        for lane in range(len(self.i.payload)):
-            element = Signal(signed(BYTE + 1), name=f"image_{lane}")
-            m.d.comb += element.eq(self.i.payload[lane])
-            beat.append(element[:BYTE])
-        before = Signal((program.pixels_of_word - 1) * len(Cat(beat)), name="pixels_before", reset_less=True)
-        with m.If(phases.accepting):
-            m.d.sync += before.eq(Cat(before, *beat)[len(Cat(beat)) :])
-        m.d.comb += image.eq(Cat(before, *beat))
+        m.d.comb += image.eq(self._elaborate_image(m))
         taken = image if outside is None else Mux(now["outside"], outside.o.payload[0], image)
         enable, address = Signal(name="write"), Signal(memory.address_width, name="write_address")
         m.d.sync += [
@@ -494,6 +487,23 @@ class LayerEngine(wiring.Component):
             written.eq(Mux(phases.loading, taken, made)),
         ]
         memory.write(m, enable, address, written)
+
+    def _elaborate_image(self, m: Module) -> Value:
+        """Return a word of the image: the beat that comes, behind those before it, or where words overlap and a row
+        begins, behind padding."""
+        program, beat = self.program, []
+        for lane in range(len(self.i.payload)):
+            element = Signal(signed(BYTE + 1), name=f"image_{lane}")
+            m.d.comb += element.eq(self.i.payload[lane])
+            beat.append(element[:BYTE])
+        count = (program.pixels_of_word + program.overlap - 1) * len(beat)
+        padding = Const(program.layers[0].pad_value % (1 << BYTE), BYTE).replicate(count)
+        before = Signal(count * BYTE, name="pixels_before", init=padding, reset_less=not program.overlap)
+        comes = self.i.valid & self.i.ready
+        row_last = loop(m, "pixel_of_row", program.pixels_of_row, comes) if program.overlap else Const(0)
+        with m.If(comes):
+            m.d.sync += before.eq(Mux(row_last, padding, Cat(before, *beat)[len(beat) * BYTE :]))
+        return Cat(before, *beat)
 
 
 def _walked(

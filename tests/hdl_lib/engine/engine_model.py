@@ -248,27 +248,29 @@ def sliding(case: Case) -> Case:
     return replace(case, layers=layers, program=program)
 
 
-def in_pairs(case: Case) -> Case:
-    """The same with two pixels of the image in a word: its first layer, which steps over two columns, sees them as one.
-    """
+def in_words(case: Case, fresh: int, pixels: int, words: range, places: list[tuple[int, int]]) -> Case:
+    """The same with words of so many ``pixels`` of the image, so many ``fresh`` and others before them. A window of the
+    first layer sees some ``words`` of a row, from that of its own place on; ``places``: which of these has each of its
+    old columns, and where."""
     load, first, *others = case.program.instructions
     g, weights = first.geometry, case.numbers[0].weights
     outputs, rows, columns, channels = weights.shape
-    left = -(-g.pads[1] // 2)
-    kernel = left + (columns - 1 - g.pads[1]) // 2 + 1
-    wide = np.zeros((outputs, rows, 2 * kernel, channels), dtype=np.int64)
-    wide[:, :, 2 * left - g.pads[1] :][:, :, :columns] = weights
-    right = g.out_width - 1 + kernel - left - g.width // 2
+    wide = np.zeros((outputs, rows, len(words), pixels, channels), dtype=np.int64)
+    for column in range(columns):
+        wide[:, :, *places[column]] = weights[:, :, column]
+    stride, width = g.stride[1] // fresh, g.width // fresh
+    right = (g.out_width - 1) * stride + words[-1] + 1 - width
     geometry = WindowGeometry(
-        g.height, g.width // 2, (rows, kernel), (g.stride[0], 1), (g.pads[0], left, g.pads[2], right), g.dilation
+        g.height, width, (rows, len(words)), (g.stride[0], stride), (g.pads[0], -words[0], g.pads[2], right),
+        (g.dilation[0], words.step),
     )
-    region = replace(load.region, words=load.region.words // 2)
-    first = replace(first, geometry=geometry, source=region)
+    region = replace(load.region, words=g.height * width)
+    first = replace(first, geometry=geometry, source=region, blocks=1)
     instructions = (replace(load, region=region, words=region.words), first, *others)
-    numbers = replace(case.numbers[0], weights=wide.reshape(outputs, rows, kernel, 2 * channels))
+    numbers = replace(case.numbers[0], weights=wide.reshape(outputs, rows, len(words), pixels * channels))
     return replace(
         case, layers=[first, *case.layers[1:]], numbers=[numbers, *case.numbers[1:]],
-        program=replace(case.program, instructions=instructions, pixels_of_word=2),
+        program=replace(case.program, instructions=instructions, pixels_of_word=fresh, overlap=pixels - fresh),
     )
 
 

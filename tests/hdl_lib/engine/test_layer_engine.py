@@ -22,9 +22,9 @@ from tests.hdl_lib.engine.engine_model import (
     by_way_of_memory,
     case_of,
     enlarged,
-    in_pairs,
     in_parts,
     in_strips,
+    in_words,
     sliding,
     with_tables,
     words_of,
@@ -321,33 +321,79 @@ def test_windows_that_slide_without_all_columns_are_found() -> None:
 
 STEPS_BY_TWO = [((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 5, True, None), *CHAIN[1:3]]
 WIDE_STEPS = [((2, 5), (1, 2), (0, 2, 1, 1), (1, 1), 6, False, None), TWO[1]]
+WITHIN = [((3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 5, False, None), TWO[1]]
+
+WORDS = {
+    "3x3 by two": (6, STEPS_BY_TWO, 2, 2, range(-1, 1), [(0, 1), (1, 0), (1, 1)]),
+    "2x5 by two": (6, WIDE_STEPS, 2, 2, range(-1, 2), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]),
+    "3x3 by two, three together": (9, STEPS_BY_TWO, 2, 3, range(1), [(0, 0), (0, 1), (0, 2)]),
+    "2x5 by two, four together": (12, WIDE_STEPS, 2, 4, range(2), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2)]),
+    "3x3 by one, two together": (6, TWO, 1, 2, range(2), [(0, 0), (0, 1), (1, 1)]),
+    "3x3 within, every other word": (6, WITHIN, 1, 2, range(0, 3, 2), [(0, 1), (1, 0), (1, 1)]),
+    "3x3 by two, alone": (6, STEPS_BY_TWO, 1, 2, range(2), [(0, 0), (0, 1), (1, 1)]),
+}
+"""Lanes; layers; of the first one's words new pixels and all pixels, which words a window sees, counted from that of
+its own place, and where its columns are there."""
+
+
+def packed(kind: str) -> tuple[Case, Case]:
+    """A case with a pixel in a word, and the same with several."""
+    lanes, shapes, *words = WORDS[kind]
+    case = case_of(np.random.default_rng(4), lanes, IMAGE, shapes, together=lanes // 3, width=8)
+    return case, in_words(case, *words)
+
+
+OVERLAPPING = list(WORDS)[2:]
 
 
 @pytest.mark.parametrize(("gap", "stall"), STALLS)
-@pytest.mark.parametrize("shapes", [STEPS_BY_TWO, WIDE_STEPS], ids=["3x3", "2x5"])
-def test_two_pixels_in_a_word(gap: float, stall: float, shapes) -> None:
-    case = case_of(np.random.default_rng(4), 6, IMAGE, shapes, together=2)
-    pairs = in_pairs(case)
-    trace, found, wanted = run(pairs, gap, stall, like=case)
+@pytest.mark.parametrize("kind", WORDS)
+def test_several_pixels_in_a_word(gap: float, stall: float, kind: str) -> None:
+    case, wide = packed(kind)
+    trace, found, wanted = run(wide, gap, stall, like=case)
     assert found == wanted
     if gap == stall == 0:
-        assert trace.out_cycles[0] == Pace.of(pairs.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
+        assert trace.out_cycles[0] == Pace.of(wide.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
 
 
 @pytest.mark.parametrize(("gap", "stall"), STALLS)
-def test_two_pixels_in_a_word_beside_maps_that_wait_outside(gap: float, stall: float) -> None:
-    case = case_of(np.random.default_rng(4), 6, IMAGE, STEPS_BY_TWO)
-    pairs = by_way_of_memory(in_pairs(case))
-    _, found, wanted = run(pairs, gap, stall, like=case)
+@pytest.mark.parametrize("kind", ["3x3 by two", *OVERLAPPING[:2]])
+def test_several_pixels_in_a_word_beside_maps_that_wait_outside(gap: float, stall: float, kind: str) -> None:
+    case, wide = packed(kind)
+    _, found, wanted = run(by_way_of_memory(wide), gap, stall, like=case)
     assert found == wanted
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_words_that_overlap_in_strips(gap: float, stall: float) -> None:
+    case, wide = packed("3x3 by one, two together")
+    strips = in_strips(wide, leaves=True)
+    assert sum(isinstance(each, Load) for each in strips.program.instructions) == IMAGE[0]
+    _, found, wanted = run(strips, gap, stall, like=case)
+    assert found == wanted
+
+
+class Endless(Program):
+    """Does not know where a row of the image begins."""
+
+    @property
+    def pixels_of_row(self) -> int:
+        return self.loaded
+
+
+@pytest.mark.parametrize("kind", OVERLAPPING)
+def test_rows_that_do_not_begin_with_padding_are_found(kind: str) -> None:
+    case, wide = packed(kind)
+    twin = Endless(**{name: getattr(wide.program, name) for name in wide.program.__dataclass_fields__})
+    _, found, wanted = run(wide, program=twin, like=case)
+    assert (found != wanted) == (kind != "3x3 within, every other word")  # which sees no padding
 
 
 def test_pixels_in_another_order_are_found() -> None:
-    case = case_of(np.random.default_rng(4), 6, IMAGE, STEPS_BY_TWO)
-    pairs = in_pairs(case)
-    shape = pairs.numbers[0].weights.shape
-    own = pairs.numbers[0].weights.reshape(*shape[:3], 2, -1)[:, :, :, ::-1].reshape(shape)
-    other = replace(pairs, numbers=[replace(pairs.numbers[0], weights=own), *pairs.numbers[1:]])
+    case, wide = packed("3x3 by two")
+    shape = wide.numbers[0].weights.shape
+    own = wide.numbers[0].weights.reshape(*shape[:3], 2, -1)[:, :, :, ::-1].reshape(shape)
+    other = replace(wide, numbers=[replace(wide.numbers[0], weights=own), *wide.numbers[1:]])
     _, found, wanted = run(other, like=case)
     assert found != wanted
 
@@ -442,3 +488,5 @@ def test_what_an_engine_cannot_be() -> None:
     with pytest.raises(ValueError, match="input must have at most 8 bits and 1 to 2 lanes, not 8 and 3"):
         pairs = replace(program, pixels_of_word=2)
         LayerEngine(pairs, signed(8), signed(8), input_lanes=3, output_lanes=4, depth=6)
+    with pytest.raises(ValueError, match="input must have at most 8 bits and 1 to 1 lanes, not 8 and 2"):
+        LayerEngine(replace(pairs, overlap=1), signed(8), signed(8), input_lanes=2, output_lanes=4, depth=6)
