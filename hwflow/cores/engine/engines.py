@@ -115,7 +115,7 @@ class Engine:
         return Program(
             self.lanes, self.together, tuple(instructions), network.forms, words, self.ring(network), self.width,
             self.soft, tuple(tuple(element % (1 << 8) for element in table) for table in network.tables),
-            network.packed, self.weight_bits,
+            network.packed, self.weight_bits, network.overlap,
         )
 
 

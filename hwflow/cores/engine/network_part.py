@@ -33,14 +33,15 @@ class Network:
     """Layers over an image of a ``shape``, whose elements have this ``type``. The image is map 0, layer n makes map
     n + 1. No map is joined to others twice, nor the image; the last one has one part. ``offsets``: what elements of the
     image, and of the last map, are less than what comes and leaves (:mod:`hwflow.cores.engine.signed_maps`).
-    ``packed``: pixels that come one after the other and make one of the image's
-    (:mod:`hwflow.cores.engine.column_packing`)."""
+    ``packed``: pixels that come one after the other and make one of the image's, with the ``overlap`` pixels of the row
+    before them (:mod:`hwflow.cores.engine.column_packing`)."""
 
     layers: tuple[EngineLayer | JoinedMaps, ...]
     shape: Shape
     element: IntType
     offsets: tuple[int, int] = (0, 0)
     packed: int = 1
+    overlap: int = 0
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -124,7 +125,7 @@ class Network:
         for number, layer in enumerate(self.layers, 1):
             if isinstance(layer, EngineLayer):
                 found.setdefault(self.whole(number), []).append(layer.limits)
-                if layer.window.touches_padding():
+                if layer.window.touches_padding() or (layer.source == 0 and self.overlap):
                     found[self.whole(layer.source)].append(Interval(layer.pad_value, layer.pad_value))
         return found
 

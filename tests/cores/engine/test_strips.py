@@ -141,8 +141,8 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
             for row in each.rows:
                 for column in range(g.output[1]):
                     for tap in range(g.taps):
-                        y = row * g.strides[0] + tap // g.kernel[1] - g.pads[0]
-                        x = column * g.strides[1] + tap % g.kernel[1] - g.pads[1]
+                        y = row * g.strides[0] + tap // g.kernel[1] * g.dilations[0] - g.pads[0]
+                        x = column * g.strides[1] + tap % g.kernel[1] * g.dilations[1] - g.pads[1]
                         if not (0 <= y < g.height and 0 <= x < g.width):
                             continue
                         for source in [block] if layer.diagonal else range(each.blocks):
@@ -178,6 +178,39 @@ def test_every_word_is_the_one_that_is_wanted(seed: int, outside: bool) -> None:
         assert program.sent == engine.words(net.shapes[-1])
         strips.update(group.strips for group in order.groups)
     assert strips
+
+
+def narrow(seed: int) -> Network:
+    """Three layers over an image of one or two channels, the first of which may step over two pixels."""
+    channels, stride, dilation, kernel = 1 + seed % 2, 1 + seed // 2 % 2, 1 + seed // 4 % 2, 3 + seed // 8
+    form, pads = MultiplyAddShift((1,) * 4, (0,) * 4, 4, -128, 127), ((kernel - 1) * dilation // 2,) * 4
+    window = WindowGeometry(12, 8, (kernel, kernel), (stride, stride), pads, (dilation, dilation))
+    layers = []
+    for number, inputs in enumerate((channels, 4, 4)):
+        weights = np.ones((4, window.taps * inputs), dtype=np.int64)
+        layers.append(EngineLayer(window, number, 0, weights, False, BYTE, form))
+        window = WindowGeometry(*window.output, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
+    return Network(tuple(layers), Shape(12, 8, (channels,)), IntType(8, True))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_images_with_several_pixels_in_a_word(seed: int) -> None:
+    """New ones and others before them; a row has as many words as there are new ones for."""
+    engine = Engine(8, 1, 16, 4)
+    net = engine.network(narrow(seed))
+    assert net.overlap and net.packed == 1 + seed // 2 % 2
+    assert engine.words(net.shape) == 12 * 8 // net.packed
+    most = 0
+    for share in (0.5, 0.8, 1.1, 1.5, 2.0, 4.0):
+        order = fastest(net, engine, int(share * max(map(engine.words, net.shapes))), 1.0)
+        if order is None:
+            continue
+        program = order.program(engine)
+        assert list(wrong_words(order, program)) == []
+        assert program.loaded == 12 * 8 and program.pixels_of_row == 8
+        assert (program.pixels_of_word, program.overlap) == (net.packed, net.overlap)
+        most = max(most, order.groups[0].strips)
+    assert most > 1
 
 
 def test_a_large_map_waits_outside_where_it_has_no_room() -> None:
