@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import ceil
 
@@ -31,7 +31,7 @@ _ALIKE = 1.005  # times the cycles of the fastest
 _SERIAL_LANES = 4
 _LEAST_LAYERS = 2
 _MOST_IN_FRONT = 0.1  # of all multiply-accumulates, on cores of their own
-_FASTER = 0.9  # times the cycles: what cores in front must save, which make a design larger and harder to route
+_FASTER = 0.92  # times the cycles: what cores in front must save, which make a design larger and harder to route
 _LUT_IN_FRONT = 1280  # look-up tables of the budget for each multiplier in front of an engine
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
@@ -153,6 +153,13 @@ class EngineChoice:
         return made, next(each.pace.cycles for each in attributes if isinstance(each, LayerEngineAttributes))
 
 
+def _waits(order: Order, engine: Engine, cycles_of_beat: float, in_front: float) -> float:
+    """Return about how long an engine waits for cores in front of it, which take so many cycles: they compute a strip
+    of the image while its first layers compute the one before."""
+    first = replace(order, groups=order.groups[:1])
+    return max(0.0, in_front - first.cycles(engine, cycles_of_beat))
+
+
 def _candidates(
     graph: Graph, part: EnginePart, bounds: Bounds, device: Chip, budget: Budget, timing: MemoryTiming,
     flash: MemoryTiming | None, worth: float,
@@ -183,10 +190,10 @@ def _candidates(
             if order is None:
                 return None
             shared = pace * (1 + words / (BUSY * order.cycles(engine, pace)))
-            cycles = in_front + order.cycles(engine, shared)
+            cycles = order.cycles(engine, shared) + _waits(order, engine, shared, in_front)
             return EngineChoice(graph, part, engine, order, cycles, dense, timing, worth)
 
-        yield _Candidate(made[1], (in_front + made[0]) / worth, choice)
+        yield _Candidate(made[1], max(in_front, made[0]) / worth, choice)
     # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
     half = half_of(timing)
     least: float | None = None  # cycles of an engine with its weights in flash, beside which an image can wait
