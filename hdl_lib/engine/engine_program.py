@@ -100,7 +100,7 @@ class Layer:
     ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
     of the last tap. ``table``: the number of the program's table that takes the place of results, last of all; -1: none
     does. ``last``: elements of a pixel's last word of the source; 0: all.
-    ``same``: all taps have the same weights, which come once; serial engines know this of diagonal layers.
+    ``same``, of a diagonal layer whose windows do not slide: all taps have the same weights, which come once.
     ``slides``, of a diagonal layer: windows slide over the columns of the source, from each to the next one. A step
     multiplies all columns of a window's row, of which only the newest is read.
     """
@@ -227,6 +227,8 @@ class Program:
             for layer in self.layers
         ):
             raise ValueError("layers whose windows slide must be diagonal, without dilated columns, maxima and sums")
+        if any(layer.same and (layer.slides or not layer.diagonal) for layer in self.layers):
+            raise ValueError("layers whose taps have the same weights must be diagonal, and must not slide")
         most = self.lanes // (2 if self.pairs else 1)
         if self.columns > most or any(layer.slides and layer.taps > MOST_ROWS for layer in self.layers):
             raise ValueError(f"windows that slide must have at most {most} columns and {MOST_ROWS} rows")
@@ -332,7 +334,7 @@ class Program:
 
     def needed(self, layer: Layer) -> int:
         """Return the words that come for a word's channels."""
-        return self.header + layer.taps
+        return self.header + (1 if layer.same else layer.taps)
 
     @property
     def setting(self) -> int:
@@ -394,9 +396,9 @@ class Program:
         return max(1, self.columns) * self.lanes * self.weight_bits // self.width
 
     def beats_of(self, layer: Layer) -> int:
-        """Return the beats of weights of a block: its first one, the header, the words of a window."""
+        """Return the beats of weights of a block: its first one, the header, the words behind it."""
         each = self.beats_of_diagonal if layer.diagonal else self.beats_of_word
-        return 1 + self.header * self.beats_of_word + layer.taps * each
+        return 1 + self.header * self.beats_of_word + (self.needed(layer) - self.header) * each
 
     def word_of(self, layer: Layer, beat: int) -> int:
         """Return the word of a block that a beat belongs to."""

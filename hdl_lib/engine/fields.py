@@ -57,6 +57,8 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
     }
     if each.maximum:
         found["maximum"] = 1
+    if each.same:
+        found["same"] = 1
     if each.table >= 0:
         found |= {"looks_up": 1, "table": each.table}
     added = each.added

@@ -179,7 +179,7 @@ class LayerEngine(wiring.Component):
         padding, chosen = now["padding"].replicate(lanes), memory.read_in_steps(m, address)
         m.d.sync += word.eq(Mux(delayed(m, "padded", padded, READ - 1), padding, chosen))
         self._elaborate_output(m, queue, phases.sending, word, now, outside)
-        weights = self._elaborate_weights(m, ring, phases, step.pixel_last)
+        weights = self._elaborate_weights(m, now, ring, phases, step.pixel_last)
         whole = Signal(name="sum_whole")
         m.d.comb += whole.eq(taps_last & step.whole)
         update = Signal(name="multiplied_now")
@@ -323,7 +323,9 @@ class LayerEngine(wiring.Component):
                 m.d.sync += best.word_select(lane, BYTE).eq(new[:BYTE])
         return best
 
-    def _elaborate_weights(self, m: Module, ring: WeightRing, phases: _Phases, pixel_last: Value) -> Value:
+    def _elaborate_weights(
+        self, m: Module, now: Mapping[str, Value], ring: WeightRing, phases: _Phases, pixel_last: Value
+    ) -> Value:
         """Return the word of weights of a step, ``program.read`` cycles later: those of a block over and over, for each
         window."""
         place, first = (Signal(range(self.program.ring), name=name) for name in ("weight_step", "weight_first"))
@@ -331,7 +333,7 @@ class LayerEngine(wiring.Component):
             m.d.sync += first.eq(place + 1)
         with m.If(phases.pixel & ~pixel_last):
             m.d.sync += place.eq(first)
-        with m.Elif(phases.heading | phases.tap):
+        with m.Elif(phases.heading | (Mux(now["same"], phases.pixel, phases.tap) if "same" in now else phases.tap)):
             m.d.sync += place.eq(place + 1)
         read = ring.read(m, delayed(m, "weight_step", place, self.program.read - 3, reset=False))
         near = Signal(len(read), name="weights_near", reset_less=True)

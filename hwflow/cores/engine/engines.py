@@ -58,8 +58,13 @@ class Engine:
     def ring(self, network: Network) -> int:
         """Return the words of the ring of weights: those of the largest block, and of a burst that ends in the next
         one, as a power of two."""
+        # Also where weights are the same at all taps: the more room there is, the further ahead they come.
         taps = max(self.taps(network, layer) for layer in network.computed)
         return int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
+
+    def _fetched(self, network: Network, layer: EngineLayer) -> int:
+        """Return the words of weights of a block."""
+        return self.header(network.forms) + (1 if self.repeats(layer) else self.taps(network, layer))
 
     def taps(self, network: Network, layer: EngineLayer) -> int:
         """Return the words that are read for a window, from which a word of a layer's map is made."""
@@ -77,7 +82,8 @@ class Engine:
 
     def repeats(self, layer: EngineLayer) -> bool:
         """Tell whether a layer's weights, the same at all taps, come once."""
-        return False
+        several = layer.diagonal and not self.slides(layer) and layer.window.taps > 1
+        return several and bool((layer.weights == layer.weights[0]).all())
 
     def blocks(self, parts: Sequence[int]) -> int:
         """Return the words of a pixel of such parts."""
@@ -101,7 +107,8 @@ class Engine:
         taps, stride = self.taps(network, layer), layer.window.strides[1] if self.slides(layer) else 1
         steps = max(taps + (layer.added is not None), self.lanes // self.together) * stride
         size = self.lanes if layer.diagonal else self.lanes**2
-        weights = self.header(network.forms) * self.lanes**2 + taps * size
+        heads = self.header(network.forms)
+        weights = heads * self.lanes**2 + (self._fetched(network, layer) - heads) * size
         fetched = weights * self.weight_bits / self.width * cycles_of_beat
         times = prod(layer.spread)
         return self.blocks(shape.parts) * max(rows * shape.columns * steps + times * _AROUND, times * fetched)
@@ -146,16 +153,9 @@ class SerialEngine(Engine):
         *parts, last = network.shapes[layer.source].parts
         return layer.window.taps * (1 if layer.diagonal else self.lanes * self.blocks(parts) + last)
 
-    def repeats(self, layer: EngineLayer) -> bool:
-        return layer.diagonal and layer.window.taps > 1 and bool((layer.weights == layer.weights[0]).all())
-
     def ring(self, network: Network) -> int:
         words = max(self._fetched(network, layer) for layer in network.computed)
         return int(1 << ceil_log2(words + self.spare))
-
-    def _fetched(self, network: Network, layer: EngineLayer) -> int:
-        """Return the words of weights of a block."""
-        return self.header(network.forms) + (1 if self.repeats(layer) else self.taps(network, layer))
 
     def within(self, network: Network, blocks: int) -> Engine | None:
         """Return the engine, if it can run a network's layers with so many multiplier blocks."""

@@ -53,10 +53,11 @@ def _numbers_of(program: Program, network: Network, number: int, made: Layer) ->
     words: IntArray
     if layer.diagonal:
         columns = layer.window.kernel[1] if made.slides else 1  # the newest one comes first
-        taps = layer.weights.reshape(made.taps, columns, layer.outputs)[:, ::-1]
-        words = np.zeros((made.taps, max(1, program.columns), blocks * lanes), dtype=np.uint8)
+        count = program.needed(made) - program.header
+        taps = layer.weights[: count * columns].reshape(count, columns, layer.outputs)[:, ::-1]
+        words = np.zeros((count, max(1, program.columns), blocks * lanes), dtype=np.uint8)
         words[:, :columns, target] = taps
-        words = words.reshape(made.taps, -1, blocks, lanes).transpose(2, 0, 1, 3)
+        words = words.reshape(count, -1, blocks, lanes).transpose(2, 0, 1, 3)
     else:
         width = (int(source[-1]) // lanes + 1) * lanes
         words = np.zeros((blocks * lanes, layer.window.taps, width), dtype=np.uint8)

@@ -74,6 +74,20 @@ def test_a_diagonal_word() -> None:
     assert found[10:] == [0xE3, 0x87]
 
 
+def test_a_diagonal_word_that_both_taps_share() -> None:
+    """It comes once; words of taps that differ come one after the other."""
+    engine, window = Engine(4, 1, 16, 4, weight_bits=4), replace(POINT, kernel=(1, 2))
+    for second, number, words in (
+        ([3, -2, 7, -8], 1, [0xE3, 0x87]), ([3, -2, 7, -7], 2, [0xE3, 0x87, 0xE3, 0x97])
+    ):
+        net = network([[3, -2, 7, -8], second], diagonal=True)
+        layer = replace(net.computed[0], window=window)
+        found = stream(replace(net, layers=(layer,)), engine)
+        assert found[:2] == [number, 0x80]
+        assert found[10:] == words
+        assert engine.repeats(layer) == (number == 1)
+
+
 def test_rows_that_share_blocks() -> None:
     """16 lanes with 134 multiplier blocks, of which results take some: eight pairs of rows, or eight rows."""
     net = network(FOUR)

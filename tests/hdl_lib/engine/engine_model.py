@@ -60,7 +60,7 @@ class Case:
         found: list[int] = []
         for which, layer in zip(self.of, self.program.layers, strict=True):
             own = self.numbers[which]
-            taps = layer.taps | int(layer.diagonal) << self.program.width - 1
+            taps = (1 if layer.same else layer.taps) | int(layer.diagonal) << self.program.width - 1
             for block in range(layer.out_blocks):
                 found += [taps >> size * place & mask for place in range(of_beat)]
                 rows = range(block * lanes, (block + 1) * lanes)
@@ -88,10 +88,10 @@ class Case:
         ]
 
     def _diagonal(self, layer: Layer, weights, rows: range) -> list[int]:
-        """A weight of each row; where windows slide all of a window's row at once, from the right, as many as the
-        widest has."""
+        """A weight of each row, once where all taps have the same; where windows slide all of a window's row at once,
+        from the right, as many as the widest has."""
         kh, kw = layer.geometry.kernel
-        taps = [[(y, x)] for y in range(kh) for x in range(kw)]
+        taps = [[(y, x)] for y in range(kh) for x in range(kw)][: 1 if layer.same else None]
         if layer.slides:
             taps = [[(y, x) for x in reversed(range(kw))] for y in range(kh)]
         for each in taps:
@@ -246,6 +246,18 @@ def sliding(case: Case) -> Case:
     program = replace(case.program, instructions=(load, *layers, send))
     assert program.columns
     return replace(case, layers=layers, program=program)
+
+
+def alike(case: Case) -> Case:
+    """The same with the first tap's weights at all taps of diagonal layers that do not slide, which come once."""
+    layers = [replace(each, same=each.diagonal and not each.slides) for each in case.layers]
+    numbers = [
+        replace(own, weights=own.weights * 0 + own.weights[:, :1, :1]) if layer.same else own
+        for layer, own in zip(layers, case.numbers, strict=True)
+    ]
+    load, *_, send = case.program.instructions
+    program = replace(case.program, instructions=(load, *layers, send))
+    return replace(case, layers=layers, numbers=numbers, program=program)
 
 
 def in_words(case: Case, fresh: int, pixels: int, words: range, places: list[tuple[int, int]]) -> Case:

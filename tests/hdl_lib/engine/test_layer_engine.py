@@ -19,6 +19,7 @@ from tests.hdl_lib.engine.engine_model import (
     CHAIN,
     MAXIMA,
     Case,
+    alike,
     by_way_of_memory,
     case_of,
     enlarged,
@@ -319,6 +320,33 @@ def test_windows_that_slide_without_all_columns_are_found() -> None:
     assert found != wanted
 
 
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize("weight_bits", [8, 4])
+@pytest.mark.parametrize("shapes", [CHAIN[:3], MAXIMA, DEPTHWISE], ids=["chain", "maxima", "sliding"])
+def test_weights_that_all_taps_share(gap: float, stall: float, weight_bits: int, shapes) -> None:
+    case = case_of(np.random.default_rng(8), 6, IMAGE, shapes, together=2, width=24, weight_bits=weight_bits)
+    case = alike(sliding(case) if shapes is DEPTHWISE else case)
+    assert any(each.same for each in case.layers)
+    trace, found, wanted = run(case, gap, stall)
+    assert found == wanted
+    if gap == stall == 0:
+        assert trace.out_cycles[0] == Pace.of(case.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
+
+
+def test_weights_of_other_taps_are_found() -> None:
+    case = case_of(np.random.default_rng(8), 4, IMAGE, CHAIN[:2])
+    _, found, wanted = run(alike(case), like=case)
+    assert found != wanted
+
+
+def test_weights_that_all_taps_share_come_once() -> None:
+    """A mean of 5 x 6 pixels: a word of a block's header and one of weights, not 30."""
+    case = case_of(np.random.default_rng(8), 4, (5, 6, 4), [((5, 6), (1, 1), (0, 0, 0, 0), (1, 1), 0, True, None)])
+    many, once = case.program, alike(case).program
+    assert [program.needed(program.layers[0]) - program.header for program in (many, once)] == [30, 1]
+    assert many.beats - once.beats == 29 * many.beats_of_diagonal
+
+
 STEPS_BY_TWO = [((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 5, True, None), *CHAIN[1:3]]
 WIDE_STEPS = [((2, 5), (1, 2), (0, 2, 1, 1), (1, 1), 6, False, None), TWO[1]]
 WITHIN = [((3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 5, False, None), TWO[1]]
@@ -470,6 +498,15 @@ def test_windows_slide_of_plain_depthwise_layers_alone() -> None:
     load, first, second, send = case.program.instructions
     with pytest.raises(ValueError, match="at most 2 columns and 16 rows"):  # of either row of a pair
         replace(case.program, instructions=(load, first, replace(second, slides=True), send))
+
+
+def test_taps_share_weights_of_diagonal_layers_alone() -> None:
+    program = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program
+    load, layer, send = program.instructions
+    slides = replace(layer, diagonal=True, slides=True)
+    for each in (layer, slides):
+        with pytest.raises(ValueError, match="the same weights must be diagonal, and must not slide"):
+            replace(program, instructions=(load, replace(each, same=True), send))
 
 
 def test_maxima_are_diagonal() -> None:

@@ -306,7 +306,7 @@ def test_who_shares_the_memory_knows_its_plan(tmp_path: Path) -> None:
     graph = dataflow(deep().load(tmp_path).quantized)
     timing = find_board("ulx3s_85f").memory_timing(Fraction(100_000_000))
     parts = [part for source in sources(graph) for part in engine_parts(graph, source)]
-    part, engine = max(parts, key=lambda part: part.network.weights), engine_of(4, 1, 16)
+    part, engine = max(parts, key=lambda part: part.network.weights), engine_of(12, 1, 16)
     order = fastest(part.network, engine, 40_000, 1.0)
     assert order is not None
     alone = layers_in_turn(graph, part, engine, order, timing)
