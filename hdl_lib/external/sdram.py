@@ -184,29 +184,35 @@ class SdramController(MemoryController):
         m.d.comb += [bank.eq(page[self.row_bits :]), self.write_next.eq(writing)]
         with m.If(opened != 0):
             m.d.sync += opened.eq(opened - 1)
-        m.d.sync += pause.eq(Mux(pause == 0, 0, pause - 1))
-        go = Signal()
-        m.d.comb += go.eq(pause == 0)
+        go = Signal()  # the pause is over, in a register: all pins follow from it
+        m.d.sync += [pause.eq(Mux(go, 0, pause - 1)), go.eq(go | (pause == 1))]
+
+        def wait(cycles: int) -> None:
+            """Let ``cycles`` pass until the next command."""
+            m.d.sync += [pause.eq(cycles - 1), go.eq(cycles == 1)]
+
         with m.FSM():
             with m.State("power"), m.If(go):
                 m.d.comb += [command.eq(precharge), address[10].eq(1)]
-                m.d.sync += pause.eq(timing.rp - 1)
+                wait(timing.rp)
                 m.next = "first refreshes"
             with m.State("first refreshes"), m.If(go):
                 m.d.comb += command.eq(refresh)
-                m.d.sync += [pause.eq(timing.refresh_cycles - 1), left.eq(left - 1)]
+                m.d.sync += left.eq(left - 1)
+                wait(timing.refresh_cycles)
                 with m.If(left == 0):
                     m.next = "mode"
             with m.State("mode"), m.If(go):
                 # single words, cas cycles after their command
                 m.d.comb += [command.eq(mode), address.eq(1 << 9 | timing.cas << 4), bank.eq(0)]
-                m.d.sync += [pause.eq(MODE_CYCLES - 1), started.eq(1)]
+                m.d.sync += started.eq(1)
+                wait(MODE_CYCLES)
                 m.next = "idle"
             with m.State("idle"), m.If(go):
                 given = self.command.payload
                 with m.If(due):
                     m.d.comb += [command.eq(refresh), refreshes.eq(1)]
-                    m.d.sync += pause.eq(timing.refresh_cycles - 1)
+                    wait(timing.refresh_cycles)
                 with m.Elif(self.command.valid):
                     m.d.comb += [
                         self.command.ready.eq(1), command.eq(active), address.eq(given.page[: self.row_bits]),
@@ -214,8 +220,9 @@ class SdramController(MemoryController):
                     ]
                     m.d.sync += [
                         page.eq(given.page), column.eq(given.column), left.eq(given.length), write.eq(given.write),
-                        opened.eq(timing.ras - 1), pause.eq(timing.rcd - 1),
+                        opened.eq(timing.ras - 1),
                     ]
+                    wait(timing.rcd)
                     m.next = "burst"
             with m.State("burst"), m.If(go):
                 m.d.comb += [
@@ -223,11 +230,12 @@ class SdramController(MemoryController):
                 ]
                 m.d.sync += [column.eq(column + 1), left.eq(left - 1)]
                 with m.If(left == 0):
-                    m.d.sync += pause.eq(Mux(write, timing.wr - 1, 0))
+                    with m.If(write):
+                        wait(timing.wr)
                     m.next = "close"
             with m.State("close"), m.If(go & (opened == 0)):
                 m.d.comb += command.eq(precharge)
-                m.d.sync += pause.eq(timing.rp - 1)
+                wait(timing.rp)
                 m.next = "idle"
 
         valid = delayed(m, "read_valid", reading, timing.read_latency)
