@@ -18,10 +18,13 @@ from amaranth.utils import bits_for
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.external.fetch_plan import BURSTS_HELD, Bursts, FetchPlan, QueueRegion, Region
 from hdl_lib.memories.rom import Rom, Table
+from hdl_lib.memories.storage import StorageStyle
 from hdl_lib.streams.fifo import Fifo
 
 LOADED = 16
 """Words that are written, and checked, at a time: the image has a multiple of them."""
+
+_NEAR = 2  # words in registers behind a queue: one may come while the other one leaves
 
 
 def image_words(plan: FetchPlan) -> int:
@@ -143,7 +146,12 @@ class WeightMemory(wiring.Component):
                 queue.i.payload.eq(controller.read.data[: len(user.output.payload)]),
                 queue.i.valid.eq(serving & controller.read.valid & (arrived == k)),
             ]
-            wiring.connect(m, queue.o, wiring.flipped(user.output))
+            words = queue.o
+            if queue.style == StorageStyle.LUTRAM:  # a deep one's word is behind several look-up tables
+                m.submodules[f"near{user.name}"] = near = Fifo(len(user.output.payload), _NEAR)
+                wiring.connect(m, words, near.i)
+                words = near.o
+            wiring.connect(m, words, wiring.flipped(user.output))
 
         # A burst from before a reset ends first: its words are nobody's.
         longest = self.plan.timing.burst_cycles(self.controller.longest, write=True) + self.plan.timing.refresh_cycles
@@ -270,8 +278,10 @@ class WeightMemory(wiring.Component):
             crc.start.eq(taken != halves), crc.data.eq(controller.read.data),
             crc.valid.eq(~writes & ~serving & controller.read.valid),
         ]
-        m.d.sync += checks.eq(checked)  # when the last word is in the sum
-        m.d.comb += [good.eq(checks & (crc.crc == expected)), bad.eq(checks & (crc.crc != expected))]
+        m.d.sync += [
+            checks.eq(checked),  # when the last word is in the sum
+            good.eq(checks & (crc.crc == expected)), bad.eq(checks & (crc.crc != expected)),
+        ]
         return writes, place, word, wants, good, bad
 
 
