@@ -29,7 +29,7 @@ NARROW = 4
 
 _ELEMENTS = -(1 << BYTE - 1), (1 << BYTE) - 1  # the least and the greatest, with a sign or without one
 
-READ = 6
+READ = 8
 """Cycles from the step that reads a word to its elements."""
 
 AHEAD = READ + 3
@@ -38,7 +38,9 @@ AHEAD = READ + 3
 LOOKED_UP = 2
 """Cycles from a result to what a table has for it."""
 
-_WRITE = 3  # cycles from a word's last result until it can be read
+_WRITE = 5  # cycles from a word's last result until it can be read
+
+_WINDOW = 2  # cycles of a window, at least
 
 
 @dataclass(frozen=True)
@@ -348,7 +350,7 @@ class Program:
     def steps(self, layer: Layer) -> int:
         """Return the cycles from one window to the next: its words, what is added to it, and no fewer than results take
         to leave."""
-        steps = max(layer.taps + bool(layer.added), self.lanes // self.together)
+        steps = max(layer.taps + bool(layer.added), self.lanes // self.together, _WINDOW)
         return max(steps, self.sums - READ - 1) if layer.added else steps
 
     @cached_property

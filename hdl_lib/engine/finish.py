@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed
 
 from hdl_lib.arithmetic.adder_tree import Term, registered
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import delayed
+from hdl_lib.blocks import delayed, less
 from hdl_lib.engine.engine_program import BYTE, LOOKED_UP, Program
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.requantizers.shift_and_clamp import quotient
@@ -73,7 +73,8 @@ def _limited(m: Module, name: str, value: Value, low: Value, high: Value) -> Val
     below, above = (Signal(name=f"{name}_{side}", reset_less=True) for side in ("below", "above"))
     limited = Signal(RESULT, name=name, reset_less=True)
     m.d.sync += [
-        kept.eq(wide), below.eq(wide < low), above.eq(wide > high), limited.eq(Mux(below, low, Mux(above, high, kept)))
+        kept.eq(wide), below.eq(less(wide, low)), above.eq(less(high, wide)),
+        limited.eq(Mux(below, low, Mux(above, high, kept))),
     ]
     return limited
 

@@ -18,7 +18,7 @@ from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.finish import elements, first_stage, looked_up, second_stage
 from hdl_lib.engine.kept_words import kept_words
 from hdl_lib.engine.weight_ring import WeightRing
-from hdl_lib.engine.window_walk import count_down, onward, window_walk
+from hdl_lib.engine.window_walk import count_down, one_on, onward_soon, window_walk
 from hdl_lib.external.queue_ends import QueueEnds
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of
@@ -31,9 +31,9 @@ from hdl_lib.streams.output_queue import OutputQueue
 @dataclass(frozen=True)
 class _Phases:
     """What happens in a cycle. ``taking``: a beat of a map may come; ``accepting``: one does; ``loading``: it ends a
-    word; ``setting``: a layer begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read;
-    ``running``: a step of a window; ``tap``: a word of it is read; ``pixel``: its last step; ``block_end``: the block
-    ends; ``sending``: a word is read that leaves."""
+    word; ``setting``: a layer begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read,
+    the first one as the block begins; ``running``: a step of a window; ``tap``: a word of it is read; ``pixel``: its
+    last step; ``block_end``: the block ends; ``sending``: a word is read that leaves."""
 
     taking: Signal
     accepting: Signal
@@ -134,46 +134,41 @@ class LayerEngine(wiring.Component):
         m.d.sync += held.eq(rom.data)
         now = fields.of(held)
         phases = _Phases(*(Signal(name=each.name) for each in names_of(_Phases)))
-        block, offset = (Signal(range(max(layer.out_blocks for layer in program.layers)), name=name)
-                         for name in ("block", "source_block"))
+        block = Signal(range(max(layer.out_blocks for layer in program.layers)), name="block")
+        origin, source_last = (Signal.like(now["source_place"], name=name) for name in ("origin", "source_last"))
+        m.d.sync += source_last.eq(now["source_words"] - 1)
         with m.If(phases.setting):
-            m.d.sync += [block.eq(0), offset.eq(0)]
+            m.d.sync += [block.eq(0), origin.eq(now["source_place"])]
         with m.Elif(phases.block_end):
-            m.d.sync += [block.eq(block + 1), offset.eq(offset + now["diagonal"])]
-        # A block begins two cycles after the one before it has ended, or the next one after a layer is set.
-        origin = Signal.like(now["source_place"], name="origin")
-        first = now["source_place"]
-        m.d.sync += origin.eq(Mux(phases.setting, first, onward(first, offset, now["source_words"])))
+            m.d.sync += block.eq(block + 1)
+            with m.If(now["diagonal"]):
+                m.d.sync += origin.eq(one_on(origin, source_last))
         step = window_walk(m, now, phases.begin, origin, phases.tap, phases.pixel)
         taps_last = Signal(name="taps_last_now")
         m.d.comb += taps_last.eq(phases.tap & step.taps_last)
         enough = ring.write(m, self.w, now["needed"], phases.block_end)
         outside = self._elaborate_outside(m) if program.levels else None
-        self._elaborate_phases(m, phases, now, step.pixel_last, enough, rom.addr, queue, outside)
+        self._elaborate_phases(m, phases, now, taps_last, step.pixel_last, enough, rom.addr, queue, outside)
 
-        # Steps of a window: its words, the one that is added, and none until the next window.
-        taps_done = Signal()
-        with m.If(phases.pixel | phases.begin):
-            m.d.sync += taps_done.eq(0)
-        with m.Elif(taps_last):
-            m.d.sync += taps_done.eq(1)
-        m.d.comb += phases.tap.eq(phases.running & ~taps_done)
 
         # The word of a step, READ cycles later; beside it its weights.
         adding = Signal(name="adding")
-        address, padded = Signal(memory.address_width, name="read_address"), Signal()
+        place, padded = Signal.like(now["source_place"], name="read_place"), Signal()
+        first, address = (Signal(memory.address_width, name=f"read_{name}") for name in ("first", "address"))
         sent = Signal.like(now["source_place"], name="sent_place")
         with m.If(phases.setting):
             m.d.sync += sent.eq(now["source_place"])
         with m.Elif(phases.sending):
-            m.d.sync += sent.eq(onward(sent, Const(1), now["source_words"]))
+            m.d.sync += sent.eq(one_on(sent, source_last))
         m.d.comb += padded.eq(phases.tap & step.outside)
-        m.d.sync += address.eq(now["source_first"] + Mux(phases.sending, sent, step.place))
+        m.d.sync += [
+            place.eq(Mux(phases.sending, sent, step.place)), first.eq(now["source_first"]), address.eq(first + place)
+        ]
         if program.forms.adds:
             m.d.sync += adding.eq(taps_last & now["added"])
             other = _walked(m, "other", now, block, phases.begin, phases.pixel)
             with m.If(adding):
-                m.d.sync += address.eq(now["other_first"] + other)
+                m.d.sync += [place.eq(other), first.eq(now["other_first"])]
         # A large memory is many block RAMs all over the part: the choice among them has cycles to itself.
         word = Signal(lanes * BYTE, name="word", reset_less=True)
         padding, chosen = now["padding"].replicate(lanes), memory.read_in_steps(m, address)
@@ -208,8 +203,8 @@ class LayerEngine(wiring.Component):
         return _Outside(queue, ends.o)
 
     def _elaborate_phases(
-        self, m: Module, phases: _Phases, now: Mapping[str, Value], pixel_last: Value, enough: Value, number: Value,
-        queue: OutputQueue, outside: _Outside | None,
+        self, m: Module, phases: _Phases, now: Mapping[str, Value], taps_last: Value, pixel_last: Value,
+        enough: Value, number: Value, queue: OutputQueue, outside: _Outside | None,
     ) -> None:
         """Go through the instructions; ``number``: of the one that is carried out."""
         program = self.program
@@ -223,7 +218,8 @@ class LayerEngine(wiring.Component):
             m.d.comb += [self.i.ready.eq(phases.taking & ~there), outside.o.ready.eq(phases.taking & there)]
         m.d.comb += [phases.accepting.eq(phases.taking & comes), phases.loading.eq(phases.accepting & word_ends)]
         head_last = loop(m, "head", program.header, phases.heading)
-        gap, gap_last, ended = Signal(name="gap"), Signal(), Signal(name="ended")
+        waiting, gap, sends = (Signal(name=name) for name in ("waiting", "gap", "sends"))
+        gap_last, ended, begins = Signal(), Signal(name="ended"), waiting & enough
         m.d.comb += gap_last.eq(loop(m, "gap", program.gap, gap))
         words_last = count_down(m, "words", now["words_left"], phases.setting, phases.loading | phases.sending)
         steps_last = count_down(m, "steps", now["steps_left"], phases.begin, phases.running)
@@ -232,46 +228,25 @@ class LayerEngine(wiring.Component):
         m.d.comb += number.eq(present)
         with m.If(ended):
             m.d.sync += present.eq(Mux(now["is_last"], 0, present + 1))
-        with m.FSM(name="phase"):
-            with m.State("fetch"):
-                m.next = "fetched"
-            with m.State("fetched"):
-                m.next = "held"
-            with m.State("held"):
-                m.next = "set"
-            with m.State("set"):
-                m.d.comb += phases.setting.eq(1)
-                m.next = "wait"
-                with m.If(now["loads"]):
-                    m.next = "load"
-                with m.If(now["sends"]):
-                    m.next = "send"
-            with m.State("load"):
-                m.d.comb += [phases.taking.eq(1), ended.eq(phases.loading & words_last)]
-                with m.If(ended):
-                    m.next = "fetch"
-            with m.State("wait"):
-                m.d.comb += phases.begin.eq(enough)
-                with m.If(enough):
-                    m.next = "head"
-            with m.State("head"):
-                m.d.comb += phases.heading.eq(1)
-                with m.If(head_last):
-                    m.next = "run"
-            with m.State("run"):
-                m.d.comb += [phases.running.eq(1), phases.pixel.eq(steps_last)]
-                with m.If(steps_last & pixel_last):
-                    m.next = "gap"
-            with m.State("gap"):
-                m.d.comb += [gap.eq(1), phases.block_end.eq(gap_last), ended.eq(gap_last & channels_last)]
-                with m.If(gap_last):
-                    m.next = "wait"
-                with m.If(ended):
-                    m.next = "fetch"
-            with m.State("send"):
-                m.d.comb += [phases.sending.eq(goes), ended.eq(goes & words_last)]
-                with m.If(ended):
-                    m.next = "fetch"
+        m.d.comb += [
+            phases.pixel.eq(phases.running & steps_last), phases.block_end.eq(gap & gap_last),
+            phases.sending.eq(sends & goes),
+            ended.eq(((phases.loading | phases.sending) & words_last) | (phases.block_end & channels_last)),
+        ]
+        # Each phase has a register of its own: all else is a gate or two behind them.
+        fetching = Signal(program.setting - 1, init=1)
+        head_ends, run_ends = phases.heading & head_last, phases.pixel & pixel_last
+        is_layer = ~(now["loads"] | now["sends"])
+        m.d.sync += [
+            Cat(fetching, phases.setting).eq(Cat(ended, fetching)),
+            phases.taking.eq((phases.setting & now["loads"]) | (phases.taking & ~ended)),
+            sends.eq((phases.setting & now["sends"]) | (sends & ~ended)),
+            waiting.eq((phases.setting & is_layer) | (phases.block_end & ~channels_last) | (waiting & ~enough)),
+            phases.begin.eq(begins), phases.heading.eq(begins | (phases.heading & ~head_last)),
+            phases.running.eq(head_ends | (phases.running & ~run_ends)), gap.eq(run_ends | (gap & ~gap_last)),
+            # Steps of a window: its words, the one that is added, and none until the next window.
+            phases.tap.eq(head_ends | (phases.pixel & ~pixel_last) | (phases.tap & ~taps_last)),
+        ]
 
     def _elaborate_output(
         self, m: Module, queue: OutputQueue, sending: Value, word: Value, now: Mapping[str, Value],
@@ -473,22 +448,24 @@ class LayerEngine(wiring.Component):
         """Write words that come, and those that layers make."""
         program = self.program
         place = _walked(m, "target", now, block, phases.begin, done)
-        loaded = Signal.like(now["target_place"], name="loaded_place")
+        loaded, target_last = (Signal.like(now["target_place"], name=name) for name in ("loaded_place", "target_last"))
+        m.d.sync += target_last.eq(now["target_words"] - 1)
         with m.If(phases.setting):
             m.d.sync += loaded.eq(now["target_place"])
         with m.Elif(phases.loading):
-            m.d.sync += loaded.eq(onward(loaded, Const(1), now["target_words"]))
+            m.d.sync += loaded.eq(one_on(loaded, target_last))
         written = Signal(program.lanes * BYTE, name="write_word", reset_less=True)
         image = Signal.like(written, name="image_word")
         m.d.comb += image.eq(self._elaborate_image(m))
         taken = image if outside is None else Mux(now["outside"], outside.o.payload[0], image)
-        enable, address = Signal(name="write"), Signal(memory.address_width, name="write_address")
+        there = Signal.like(place, name="write_place")
+        address = Signal(memory.address_width, name="write_address")
         m.d.sync += [
-            enable.eq(done | phases.loading),
-            address.eq(now["target_first"] + Mux(phases.loading, loaded, place)),
+            there.eq(Mux(phases.loading, loaded, place)), address.eq(now["target_first"] + there),
             written.eq(Mux(phases.loading, taken, made)),
         ]
-        memory.write(m, enable, address, written)
+        enable, word = delayed(m, "write", done | phases.loading, 2), delayed(m, "written", written, 1, reset=False)
+        memory.write_in_steps(m, enable, address, word)
 
     def _elaborate_image(self, m: Module) -> Value:
         """Return a word of the image: the beat that comes, behind those before it, or where words overlap and a row
@@ -512,13 +489,15 @@ def _walked(
     m: Module, name: str, now: Mapping[str, Value], block: Value, begin: Value, advance: Value
 ) -> Signal:
     """Return the place in a region of a word of the target's pixels: that of the number ``block`` in the first pixel
-    after a cycle with ``begin``, and in the next one after each with ``advance``."""
+    after a cycle with ``begin``, and in the next one after each with ``advance``, two cycles behind any other at least.
+    """
     place, move = Signal.like(now[f"{name}_place"], name=f"{name}_place"), now[f"{name}_pixel"]
     if f"{name}_row" in now:
         row_last = count_down(m, f"{name}_column", now[f"{name}_columns_left"], begin, advance)
         move = Mux(row_last, now[f"{name}_row"], move)
+    following = onward_soon(m, f"{name}_next", place, move, now[f"{name}_words"])
     with m.If(begin):
         m.d.sync += place.eq(now[f"{name}_place"] + block)
     with m.Elif(advance):
-        m.d.sync += place.eq(onward(place, move, now[f"{name}_words"]))
+        m.d.sync += place.eq(following)
     return place

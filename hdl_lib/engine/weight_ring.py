@@ -81,15 +81,19 @@ class WeightRing:
         index = Signal(range(self.beats), name="weight_beat")
         # Of the next beat: whether it is its word's last one, and the word is diagonal.
         last = Signal(name="weight_beat_last", init=self.beats == 1)
-        following, ahead = Signal.like(index, name="weight_beat_next"), Signal(name="word_diagonal_next")
+        ahead = Signal(name="word_diagonal_next")
         m.d.comb += [
-            word_done.eq(accept & self.inside & last), following.eq(Mux(last, 0, index + 1)),
-            ahead.eq(is_diagonal & (diagonal | (last & (heads == 1)))),
+            word_done.eq(accept & self.inside & last), ahead.eq(is_diagonal & (diagonal | (last & (heads == 1)))),
         ]
+
+        def ends(beats: int) -> Value:
+            """Return whether the next beat is the last one of a word of so many."""
+            return last if beats == 1 else ~last & (index == beats - 2)
+
         with m.If(accept & self.inside):
             m.d.sync += [
-                index.eq(following), diagonal.eq(ahead),
-                last.eq(following == Mux(ahead, program.beats_of_diagonal - 1, self.beats - 1)),
+                index.eq(Mux(last, 0, index + 1)), diagonal.eq(ahead),
+                last.eq(Mux(ahead, ends(program.beats_of_diagonal), ends(self.beats))),
             ]
         with m.If(word_done):
             with m.If(heads != 0):

@@ -27,6 +27,20 @@ def onward(place: Value, move: Value, words: Value) -> Value:
     return _round(place + move, place + move - words)
 
 
+def one_on(place: Value, last: Value) -> Value:
+    """Return the next place of a region that ends with the place ``last``: behind that one comes 0."""
+    return _round(place + 1, place - last)
+
+
+def onward_soon(m: Module, name: str, place: Value, move: Value, words: Value) -> Value:
+    """Return the same of a cycle ago."""
+    reached, wrapped = place + move, place + move - words
+    sums = [Signal(each.shape(), name=f"{name}_{suffix}", reset_less=True)
+            for each, suffix in ((reached, "reached"), (wrapped, "wrapped"))]
+    m.d.sync += [sums[0].eq(reached), sums[1].eq(wrapped)]
+    return _round(*sums)
+
+
 def _round(reached: Value, wrapped: Value) -> Value:
     """Return the sum that is within the region: both at once, the choice last."""
     return Mux(wrapped.as_signed()[-1], reached, wrapped)
@@ -51,7 +65,8 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Val
     """Walk the windows of a layer with the numbers ``layer`` (:mod:`hdl_lib.engine.fields`): from the beginning after a
     cycle with ``begin``, where the first one's first word is at the place ``origin``; one word on after each with
     ``tap``, and one window on after each with ``pixel``. Where there are no ``<move>_round``, a move less the region's
-    words, these are taken off behind each move: with fewer gates, and slower."""
+    words, these are taken off behind each move: with fewer gates, and slower. Where there are, a window must take two
+    cycles at least: where the next one begins is in registers."""
     block_last = count_down(m, "block", layer["blocks_left"], begin, tap)
     column_tap_last = count_down(m, "kernel_column", layer["kernel_columns_left"], begin, tap & block_last)
     row_tap_last = count_down(
@@ -70,22 +85,23 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Val
         reached = place + layer[name]
         return _round(reached, place + layer[f"{name}_round"] if at_once else reached - layer["source_words"])
 
-    next_row, next_window = (Signal(shape, name=name) for name in ("next_row", "next_window"))
-    m.d.comb += [
-        next_row.eq(moved(first, "row")), next_window.eq(Mux(column_last, next_row, moved(window, "pixel"))),
-    ]
+    ahead = m.d.sync if at_once else m.d.comb
+    next_window = Signal(shape, name="next_window")
+    ahead += next_window.eq(Mux(column_last, moved(first, "row"), moved(window, "pixel")))
+    one_round = Signal(Shape(shape.width + 1, True), name="one_round")
+    ahead += one_round.eq(1 - layer["source_words"])
     with m.If(begin):
         m.d.sync += [each.eq(origin) for each in (place, window, first)]
     with m.Elif(pixel):
         m.d.sync += [place.eq(next_window), window.eq(next_window)]
         with m.If(column_last):
-            m.d.sync += first.eq(next_row)
+            m.d.sync += first.eq(next_window)
     with m.Elif(tap):
         reached = place + Mux(block_last, Mux(column_tap_last, layer["kernel_row"], layer["tap"]), 1)
         wrapped = reached - layer["source_words"]
         if at_once:
             back = Mux(column_tap_last, layer["kernel_row_round"], layer["tap_round"])
-            wrapped = place + Mux(block_last, back, 1 - layer["source_words"])
+            wrapped = place + Mux(block_last, back, one_round)
         m.d.sync += place.eq(_round(reached, wrapped))
 
     # The same in rows and columns of the image.
@@ -93,14 +109,17 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Val
     column, column_window, row, row_window = (
         Signal(Shape(reach + 2, True), name=name) for name in ("column", "column_window", "row", "row_window")
     )
+    next_column, next_row = (Signal.like(column, name=name) for name in ("next_column", "next_row"))
+    ahead += [
+        next_column.eq(Mux(column_last, layer["column_first"], column_window + layer["column_pixel"])),
+        next_row.eq(row_window + Mux(column_last, layer["row_pixel"], 0)),
+    ]
     with m.If(begin):
         m.d.sync += [each.eq(layer["column_first"]) for each in (column, column_window)]
         m.d.sync += [each.eq(layer["row_first"]) for each in (row, row_window)]
     with m.Elif(pixel):
-        next_column = Mux(column_last, layer["column_first"], column_window + layer["column_pixel"])
         m.d.sync += [column.eq(next_column), column_window.eq(next_column)]
-        below = row_window + Mux(column_last, layer["row_pixel"], 0)
-        m.d.sync += [row.eq(below), row_window.eq(below)]
+        m.d.sync += [row.eq(next_row), row_window.eq(next_row)]
     with m.Elif(tap & block_last):
         with m.If(column_tap_last):
             m.d.sync += [column.eq(column - layer["column_back"]), row.eq(row + layer["row_tap"])]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory
 from amaranth.utils import ceil_log2
 
@@ -14,7 +14,10 @@ from hdl_lib.blocks import delayed
 from hdl_lib.memories.rom import BLOCK_SHAPES
 
 _NEAR = 4
-"""Parts that choose among each other first."""
+"""Parts that choose among each other in a step."""
+
+_STEPS = 3
+"""Of a choice in steps: enough for 64 parts."""
 
 
 def memory_parts(width: int, depth: int) -> list[int]:
@@ -72,9 +75,25 @@ class BufferMemory:
         """Build the memory, which writes ``data`` to the word at ``address`` in a cycle with ``enable``."""
         for part, (stored, (port, _)) in enumerate(zip(self.parts, self._ports, strict=True)):
             m.submodules[f"{self._name}_{part}" if len(self.parts) > 1 else self._name] = stored
-            low, first = self._low[part], self._first[part]
-            here = enable if len(self.parts) == 1 else enable & (address[low:] == first >> low)
-            m.d.comb += [port.en.eq(here), port.addr.eq(address), port.data.eq(data)]
+            m.d.comb += [port.en.eq(self._is_in(part, enable, address)), port.addr.eq(address), port.data.eq(data)]
+
+    def write_in_steps(self, m: Module, enable: Value, address: Value, data: Value) -> None:
+        """Build the memory, which writes ``data`` to the word at ``address`` in the cycle after one with ``enable``:
+        which part it goes to is in a register."""
+        enables = Signal(len(self.parts), name=f"{self._name}_write_part")
+        m.d.sync += enables.eq(Cat(self._is_in(part, enable, address) for part in range(len(self.parts))))
+        place, word = (
+            delayed(m, f"{self._name}_write_{name}", each, 1, reset=False)
+            for name, each in (("address", address), ("word", data))
+        )
+        for part, (stored, (port, _)) in enumerate(zip(self.parts, self._ports, strict=True)):
+            m.submodules[f"{self._name}_{part}" if len(self.parts) > 1 else self._name] = stored
+            m.d.comb += [port.en.eq(enables[part]), port.addr.eq(place), port.data.eq(word)]
+
+    def _is_in(self, part: int, enable: Value, address: Value) -> Value:
+        """Return ``enable``, if a part has the word at ``address``."""
+        low, first = self._low[part], self._first[part]
+        return enable if len(self.parts) == 1 else enable & (address[low:] == first >> low)
 
     def _part_at(self, address: Value) -> Value:
         """Return the number of the part with the word at ``address``."""
@@ -110,15 +129,20 @@ class BufferMemory:
         return word
 
     def read_in_steps(self, m: Module, address: Value) -> Value:
-        """Return the word at ``address``, four cycles later: a few parts choose among each other, then their choices,
-        with a register behind each, so that a choice may stand among its parts."""
+        """Return the word at ``address``, five cycles later: a few parts choose among each other, then their choices,
+        and these once more, with a register behind each, so that a choice may stand among its parts."""
         self._fetch(m, address, Const(1))
         m.d.sync += [second.eq(first) for first, second in zip(self.fetched, self.moved, strict=True)]
-        part = delayed(m, f"{self._name}_part", self._part_at(address), 2, reset=False)
-        groups = [self.moved[first : first + _NEAR] for first in range(0, len(self.moved), _NEAR)]
-        bits = ceil_log2(_NEAR)
-        near = [self._chosen(m, f"near_{number}", group, part[:bits]) for number, group in enumerate(groups)]
-        return self._chosen(m, "chosen", near, delayed(m, f"{self._name}_group", part[bits:], 1, reset=False))
+        words, bits = self.moved, ceil_log2(_NEAR)
+        number = delayed(m, f"{self._name}_part", self._part_at(address), 2, reset=False)
+        for step in range(_STEPS):
+            groups = [words[first : first + _NEAR] for first in range(0, len(words), _NEAR)]
+            words = [
+                self._chosen(m, f"chosen_{step}_{place}", group, number[:bits]) for place, group in enumerate(groups)
+            ]
+            number = delayed(m, f"{self._name}_group_{step}", number[bits:], 1, reset=False)
+        (word,) = words
+        return word
 
     def _chosen(self, m: Module, name: str, words: Sequence[Signal], number: Value) -> Signal:
         """Return the word with a number, a cycle later."""

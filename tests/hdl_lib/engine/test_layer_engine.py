@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, signed
 from amaranth.lib.wiring import connect
 
-from hdl_lib.engine.engine_program import Load, Program, Region, Send
+from hdl_lib.engine.engine_program import Layer, Load, Program, Region, Send
 from hdl_lib.engine.layer_engine import LayerEngine
 from hdl_lib.engine.pace import Pace, Turns
 from hdl_lib.streams.fifo import Fifo
@@ -34,6 +34,7 @@ from tests.hdl_lib.engine.engine_model import (
 IMAGE = (5, 6, 3)
 OUTSIDE = "what is sent outside must be loaded, and nothing else"
 TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
+POINT = ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 3, False, None)
 FRAMES = 2
 LAYER = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program.layers
 
@@ -447,6 +448,24 @@ def test_a_broken_twin_is_found() -> None:
     case = case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:3])
     twin = Hasty(**{name: getattr(case.program, name) for name in case.program.__dataclass_fields__})
     _, found, wanted = run(case, program=twin)
+    assert found != wanted
+
+
+class Crowded(Program):
+    """Has a cycle for each window of one word."""
+
+    def steps(self, layer: Layer) -> int:
+        return layer.taps
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_windows_of_one_word_take_two_cycles(gap: float, stall: float) -> None:
+    case = case_of(np.random.default_rng(6), 4, IMAGE, [POINT], together=4)
+    assert [(layer.taps, case.program.steps(layer)) for layer in case.program.layers] == [(1, 2)]
+    _, found, wanted = run(case, gap, stall)
+    assert found == wanted
+    twin = Crowded(**{name: getattr(case.program, name) for name in case.program.__dataclass_fields__})
+    _, found, wanted = run(case, gap, stall, program=twin)
     assert found != wanted
 
 

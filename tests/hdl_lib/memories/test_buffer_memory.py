@@ -37,25 +37,29 @@ def test_parts_take_the_fewest_block_rams(width: int, depth: int, parts: list[in
 )
 @pytest.mark.parametrize("enabled", [False, True])
 def test_each_word_comes_from_where_it_was_written(width: int, depth: int, enabled: bool) -> None:
-    """Random writes and reads, against a list; with enables each register holds what it has."""
+    """Random writes and reads, against a list; with enables each register holds what it has. In steps a word is there
+    a cycle later, and is read three cycles later."""
     rng = random.Random(depth)
     m = Module()
     core = BufferMemory("memory", width, depth)
     write, read, data = Signal(core.address_width), Signal(core.address_width), Signal(width)
     enable, fetch, move = Signal(), Signal(), Signal()
     other, far = BufferMemory("other", width, depth), BufferMemory("far", width, depth)
-    for each in (core, other, far):
+    for each in (core, other):
         each.write(m, enable, write, data)
+    far.write_in_steps(m, enable, write, data)
     word = core.read(m, read, fetch=fetch, move=move) if enabled else core.read(m, read)
     soon, late = other.read_soon(m, read), far.read_in_steps(m, read)
     delay = 1 if len(memory_parts(width, depth)) == 1 else 2
     stored: list[int | None] = [None] * depth
     first: list[int | None] = [None, None]  # the registers of the read, with and without enables
     second: list[int | None] = [None, None]
-    later: list[int | None] = [None, None, None]  # the second register without enables, and those behind it
+    stored_far, written_far = [*stored], (0, 0, 0)
+    later: list[int | None] = [None] * 5  # the registers of a read in steps
     edges = [0, depth - 1, *(place for part in range(512, depth, 512) for place in (part - 1, part))]
 
     async def bench(sim) -> None:  # type: ignore[no-untyped-def]
+        nonlocal written_far
         for _ in range(depth + 400):
             places = [rng.choice(edges) if rng.random() < 0.3 else rng.randrange(depth) for _ in range(2)]
             value, enables = rng.getrandbits(width), [rng.getrandbits(1) for _ in range(3)]
@@ -68,10 +72,14 @@ def test_each_word_comes_from_where_it_was_written(width: int, depth: int, enabl
                 second[index] = first[index] if moved else second[index]
                 met = enables[0] and places[0] == places[1]  # nobody uses such a word
                 first[index] = (None if met else stored[places[1]]) if fetched else first[index]
-            later[:] = second[1], *later[:2]
+            met = written_far[0] and written_far[1] == places[1]
+            later[:] = None if met else stored_far[places[1]], *later[:-1]
+            if written_far[0]:
+                stored_far[written_far[1]] = written_far[2]
+            written_far = enables[0], places[0], value
             if enables[0]:
                 stored[places[0]] = value
-            for found, expected in ((word, second[0]), (soon, (first, second)[delay - 1][1]), (late, later[2])):
+            for found, expected in ((word, second[0]), (soon, (first, second)[delay - 1][1]), (late, later[-1])):
                 assert expected is None or sim.get(found) == expected
 
     Coroutines(m).run(bench)
