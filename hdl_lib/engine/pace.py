@@ -19,7 +19,7 @@ from hdl_lib.engine.engine_program import Layer, Load, Program
 from hdl_lib.external.fetch_plan import FetchPlan
 
 _WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
-_ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
+_ARRIVAL = 6  # cycles from the last beat of a block's weights to its first step
 _OTHERS = 5  # bursts of other moves that may be served first: those that wait to be written, or are read ahead
 _PARTS = 2  # bursts of a move that it has only a part of
 _AHEAD = 5  # bursts of weights for which the memory's own queue has room

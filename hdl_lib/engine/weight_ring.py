@@ -43,7 +43,7 @@ class WeightRing:
         m.d.comb += [source.ready.eq(room), accept.eq(source.valid & room)]
         back = Signal.like(needed, name="words_freed")
         m.d.comb += back.eq(needed & freed.replicate(len(needed)))
-        written = delayed(m, "word_written", word_done, 2)
+        written = delayed(m, "word_written", word_done, 3)
         m.d.sync += [space.eq(space + back - word_done), filled.eq(filled - back + written)]
         place = Signal(range(depth), name="weight_place")
         with m.If(delayed(m, "word_ended", word_done, 1)):
@@ -125,7 +125,7 @@ class WeightRing:
                 weight = column * lanes + row if columns else row
                 few = 0 <= column < columns if columns else row == lane
                 parts.append(Mux(is_diagonal, line.word_select(weight, bits), own) if few else own)
-            memory.write(m, enable[(number + 1) * self.together - 1], place, Cat(*parts))
+            memory.write_in_steps(m, enable[(number + 1) * self.together - 1], place, Cat(*parts))
 
     def read(self, m: Module, address: Value) -> Value:
         """Return the word at ``address``, two cycles later."""
