@@ -12,11 +12,13 @@ from hdl_lib.engine.engine_program import BYTE, Forms, Instruction, Layer, Progr
 from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.engine.serial_fields import complete
 from hdl_lib.engine.serial_program import SerialProgram
+from hdl_lib.engine.weight_ring import SHALLOW
 from hwflow.cores.engine.column_packing import packed
 from hwflow.cores.engine.engine_layers import EngineLayer
 from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
 
+_IN_BLOCKS = 64  # words of the ring that are in block RAM
 _AROUND = 45  # cycles of a block besides its windows
 _MOST_COLUMNS = 5  # of windows that slide: for each there is a multiplexer in front of a multiplier of each row
 _MOVE = 1.2  # cycles of a word of the memory outside
@@ -57,10 +59,12 @@ class Engine:
 
     def ring(self, network: Network) -> int:
         """Return the words of the ring of weights: those of the largest block, and of a burst that ends in the next
-        one, as a power of two."""
-        # Also where weights are the same at all taps: the more room there is, the further ahead they come.
+        one, as a power of two, or as many as block RAMs have."""
+        # Also where weights are the same at all taps: the more room there is, the further ahead they come. Block RAMs
+        # have room for some words in any case.
         taps = max(self.taps(network, layer) for layer in network.computed)
-        return int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
+        words = int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
+        return max(words, SHALLOW) if words >= _IN_BLOCKS else words
 
     def _fetched(self, network: Network, layer: EngineLayer) -> int:
         """Return the words of weights of a block."""

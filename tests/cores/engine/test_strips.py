@@ -283,3 +283,16 @@ def test_what_is_outside_may_need_a_sign() -> None:
     assert two(127, -128).is_of_bytes
     assert two(200, 0).is_of_bytes
     assert not two(200, -128).is_of_bytes
+
+
+@pytest.mark.parametrize(("channels", "words"), [(4, 16), (8, 32), (16, 512), (400, 1024)])
+def test_the_ring_of_weights_has_what_block_ram_has(channels: int, words: int) -> None:
+    """A window's 9 words of each four channels, a word in front of them, six on their way: a power of two, and where
+    that is not in look-up tables at least a block RAM's 512 words."""
+    form = MultiplyAddShift((1,) * 4, (0,) * 4, 4, -128, 127)
+    window = WindowGeometry(6, 6, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
+    layer = EngineLayer(window, 0, 0, np.ones((4, 9 * channels), dtype=np.int64), False, BYTE, form)
+    net = Network((layer,), Shape(6, 6, (channels,)), IntType(8, True))
+    engine = Engine(4, 1, 16, 6)
+    assert engine.header(net.forms) == 1
+    assert engine.ring(net) == words
