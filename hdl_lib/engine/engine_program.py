@@ -194,8 +194,8 @@ class Program:
     ``soft`` of whose rows multiply in look-up tables.
     ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
     bits of a beat of weights, whole weights that divide those of a row. ``tables``: of each the bytes that take
-    the place of results, by their own bytes. ``pixels_of_word``: pixels of the image, a beat each, that make a
-    word of its map. ``weight_bits``: of a weight, with a sign. Where they are few, two rows share multiplier blocks.
+    the place of results, by their own bytes. ``pixels_of_word``: pixels of the image in a beat, of which a word of its
+    map is made. ``weight_bits``: of a weight, with a sign. Where they are few, two rows share multiplier blocks.
     ``overlap``: pixels before those, of the same row, which a word of the image has, too; in front of a row there is
     the padding of the first layer, which sees the image."""
 
@@ -249,14 +249,13 @@ class Program:
 
     @property
     def loaded(self) -> int:
-        """Return the beats of the image."""
-        words = sum(each.words for each in self.instructions if isinstance(each, Load) and not each.outside)
-        return words * self.pixels_of_word
+        """Return the words of the image."""
+        return sum(each.words for each in self.instructions if isinstance(each, Load) and not each.outside)
 
     @property
-    def pixels_of_row(self) -> int:
-        """Return the pixels of a row of the image, a beat each."""
-        return self.layers[0].geometry.width * self.pixels_of_word
+    def words_of_row(self) -> int:
+        """Return the words of a row of the image."""
+        return self.layers[0].geometry.width
 
     @property
     def sent(self) -> int:

@@ -30,13 +30,12 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 @dataclass(frozen=True)
 class _Phases:
-    """What happens in a cycle. ``taking``: a beat of a map may come; ``accepting``: one does; ``loading``: it ends a
-    word; ``setting``: a layer begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read,
-    the first one as the block begins; ``running``: a step of a window; ``tap``: a word of it is read; ``pixel``: its
-    last step; ``block_end``: the block ends; ``sending``: a word is read that leaves."""
+    """What happens in a cycle. ``taking``: a word of a map may come; ``loading``: one does; ``setting``: a layer
+    begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read, the first one as the block
+    begins; ``running``: a step of a window; ``tap``: a word of it is read; ``pixel``: its last step; ``block_end``: the
+    block ends; ``sending``: a word is read that leaves."""
 
     taking: Signal
-    accepting: Signal
     loading: Signal
     setting: Signal
     begin: Signal
@@ -63,14 +62,13 @@ class LayerEngine(wiring.Component):
     ----------
     program: the layers, and what is where (:class:`hdl_lib.engine.engine_program.Program`).
     input_shape, output_shape: of elements that come and leave, integer shapes of at most 8 bits.
-    input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word, or
-    ``program.pixels_of_word`` of the image, whose lanes follow each other, are one, with the ``program.overlap`` beats
-    of the row before them.
+    input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word. One of the image
+    has ``program.pixels_of_word`` pixels, and its word the ``program.overlap`` ones of the row before them, too.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream). The image's ``program.loaded`` beats.
+    i: In(stream). The image's ``program.loaded`` words.
     w: In(stream of weights, as many as ``program.width`` has). For each word of the target's pixels of each layer
     a block, as :class:`hdl_lib.engine.weight_ring.WeightRing` has it: in its header, of ``program.header`` words, rows
     have a channel's multiplier and above it its addend; then come weights word by word, as windows are gone through:
@@ -105,11 +103,18 @@ class LayerEngine(wiring.Component):
         self.program, self.depth = program, depth
         self.shapes = Shape.cast(input_shape), Shape.cast(output_shape)
         for name, shape, lanes in zip(("input", "output"), self.shapes, (input_lanes, output_lanes), strict=True):
-            most = program.lanes // (program.pixels_of_word + program.overlap if name == "input" else 1)
-            if shape.width > BYTE or not 1 <= lanes <= most:
+            if shape.width > BYTE or not 1 <= lanes <= program.lanes:
                 raise ValueError(
-                    f"{name} must have at most {BYTE} bits and 1 to {most} lanes, not {shape.width} and {lanes}"
+                    f"{name} must have at most {BYTE} bits and 1 to {program.lanes} lanes, not {shape.width} and "
+                    f"{lanes}"
                 )
+        self.pixel, rest = divmod(input_lanes, program.pixels_of_word)
+        pixels = program.pixels_of_word + program.overlap
+        if pixels > 1 and (rest or self.pixel * pixels > program.lanes):
+            raise ValueError(
+                f"input must have lanes for {program.pixels_of_word} pixels, with {program.overlap} more at most "
+                f"{program.lanes}, not {input_lanes}"
+            )
         bits = program.weight_bits
         members = {
             "i": In(stream.Signature(data.ArrayLayout(input_shape, input_lanes))),
@@ -209,14 +214,12 @@ class LayerEngine(wiring.Component):
         """Go through the instructions; ``number``: of the one that is carried out."""
         program = self.program
         comes, goes = self.i.valid, queue.available
-        word_ends = loop(m, "pixel_of_word", program.pixels_of_word, self.i.ready & self.i.valid)
         m.d.comb += self.i.ready.eq(phases.taking)
         if outside is not None:
             there = now["outside"]
             comes, goes = Mux(there, outside.o.valid, comes), Mux(there, outside.queue.available, goes)
-            word_ends = word_ends | there
             m.d.comb += [self.i.ready.eq(phases.taking & ~there), outside.o.ready.eq(phases.taking & there)]
-        m.d.comb += [phases.accepting.eq(phases.taking & comes), phases.loading.eq(phases.accepting & word_ends)]
+        m.d.comb += phases.loading.eq(phases.taking & comes)
         head_last = loop(m, "head", program.header, phases.heading)
         waiting, gap, sends = (Signal(name=name) for name in ("waiting", "gap", "sends"))
         gap_last, ended, begins = Signal(), Signal(name="ended"), waiting & enough
@@ -468,21 +471,24 @@ class LayerEngine(wiring.Component):
         memory.write_in_steps(m, enable, address, word)
 
     def _elaborate_image(self, m: Module) -> Value:
-        """Return a word of the image: the beat that comes, behind those before it, or where words overlap and a row
-        begins, behind padding."""
-        program, beat = self.program, []
+        """Return a word of the image: the beat that comes, behind the last pixels before it, or where a row begins
+        behind padding."""
+        program = self.program
+        beat: list[Value] = []
         for lane in range(len(self.i.payload)):
             element = Signal(signed(BYTE + 1), name=f"image_{lane}")
             m.d.comb += element.eq(self.i.payload[lane])
             beat.append(element[:BYTE])
-        count = (program.pixels_of_word + program.overlap - 1) * len(beat)
+        if not program.overlap:
+            return Cat(*beat)
+        count = program.overlap * self.pixel
         padding = Const(program.layers[0].pad_value % (1 << BYTE), BYTE).replicate(count)
-        before = Signal(count * BYTE, name="pixels_before", init=padding, reset_less=not program.overlap)
-        comes = self.i.valid & self.i.ready
-        row_last = loop(m, "pixel_of_row", program.pixels_of_row, comes) if program.overlap else Const(0)
+        before = Signal(count * BYTE, name="pixels_before", init=padding)
+        word, comes = Cat(before, *beat), self.i.valid & self.i.ready
+        row_last = loop(m, "word_of_row", program.words_of_row, comes)
         with m.If(comes):
-            m.d.sync += before.eq(Mux(row_last, padding, Cat(before, *beat)[len(beat) * BYTE :]))
-        return Cat(before, *beat)
+            m.d.sync += before.eq(Mux(row_last, padding, word[len(beat) * BYTE :]))
+        return word
 
 
 def _walked(

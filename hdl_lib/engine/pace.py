@@ -66,8 +66,8 @@ class Turns:
 @dataclass(frozen=True, eq=False)
 class Pace:
     """``starts``: when bursts of weights begin, in cycles of a frame; ``begins``: how many beats come before each. They
-    come one in ``beat`` cycles. ``loads``, ``sends``: (first cycle, beats) of what comes of the image's stream and
-    leaves by that of the result, a beat per cycle. ``cycles``: of the frame."""
+    come one in ``beat`` cycles. ``loads``, ``sends``: (first cycle, words) of what comes of the image's stream and
+    leaves by that of the result, one a cycle. ``cycles``: of the frame."""
 
     starts: tuple[int, ...]
     begins: Sequence[int]
@@ -90,9 +90,8 @@ class Pace:
             elif each.outside:
                 step = weights.moved(each.words * program.beats_of_map_word, step)
             else:
-                found, beats = (loads, program.pixels_of_word) if isinstance(each, Load) else (sends, 1)
-                found.append((step, each.words * beats))
-                step += each.words * beats
+                (loads if isinstance(each, Load) else sends).append((step, each.words))
+                step += each.words
         return cls(tuple(weights.starts), weights.begins, turns.beat, tuple(loads), tuple(sends), step)
 
 

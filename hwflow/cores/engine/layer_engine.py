@@ -81,7 +81,8 @@ class LayerEngineAttributes(SharingAttributes):
 
 
 class LayerEngine(HardwareOperator[LayerEngineAttributes]):
-    """Inputs: the image, the weights. Lanes are those of the program, or the channels where there are fewer."""
+    """Inputs: the image, the weights. Lanes are those of the program, or the channels where there are fewer: of as
+    many pixels of the image as make a word."""
 
     attributes = LayerEngineAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
@@ -98,7 +99,8 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
 
     def foldings(self, node: Node[LayerEngineAttributes], device: Device) -> Sequence[Folding]:
         program = node.attributes.program
-        taken, made = (min(program.lanes, value.typed.shape[1]) for value in (node.inputs[0], *node.outputs))
+        channels, made = (min(program.lanes, value.typed.shape[1]) for value in (node.inputs[0], *node.outputs))
+        taken = channels * program.pixels_of_word
         form = ProductForm.DSP2 if program.pairs else ProductForm.DSP
         return [Folding(taken, made, program.products_at_once, form)]
 

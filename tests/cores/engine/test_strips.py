@@ -207,7 +207,7 @@ def test_images_with_several_pixels_in_a_word(seed: int) -> None:
             continue
         program = order.program(engine)
         assert list(wrong_words(order, program)) == []
-        assert program.loaded == 12 * 8 and program.pixels_of_row == 8
+        assert program.loaded == engine.words(net.shape) and program.words_of_row == 8 // net.packed
         assert (program.pixels_of_word, program.overlap) == (net.packed, net.overlap)
         most = max(most, order.groups[0].strips)
     assert most > 1

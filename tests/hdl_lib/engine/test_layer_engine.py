@@ -62,13 +62,14 @@ def run(
     ``like``: the case that says what should leave, if not the one that runs."""
     program = program or case.program
     lanes, rng = program.lanes, np.random.default_rng(7)
-    taken = min(lanes, IMAGE[2])
+    of_beat = IMAGE[2] * program.pixels_of_word
+    taken = min(lanes, of_beat)
     core = LayerEngine(
         program, signed(8), signed(8), input_lanes=taken, output_lanes=lanes, depth=LayerEngine.latency + 1
     )
     dut = BesideMemory(core, room) if program.levels else core
     frames = [rng.integers(-128, 128, IMAGE) for _ in range(FRAMES)]
-    images = [word for frame in frames for word in words_of(frame.reshape(-1, IMAGE[2]), taken)]
+    images = [word for frame in frames for word in words_of(frame.reshape(-1, of_beat), taken)]
     results = [(like or case).run(frame) for frame in frames]
     wanted = [word for result in results for word in words_of(result, lanes)]
     trace = drive(
@@ -406,7 +407,7 @@ class Endless(Program):
     """Does not know where a row of the image begins."""
 
     @property
-    def pixels_of_row(self) -> int:
+    def words_of_row(self) -> int:
         return self.loaded
 
 
@@ -541,8 +542,8 @@ def test_what_an_engine_cannot_be() -> None:
         LayerEngine(program, signed(9), signed(8), input_lanes=3, output_lanes=4, depth=6)
     with pytest.raises(ValueError, match="output must have at most 8 bits and 1 to 4 lanes, not 8 and 5"):
         LayerEngine(program, signed(8), signed(8), input_lanes=3, output_lanes=5, depth=6)
-    with pytest.raises(ValueError, match="input must have at most 8 bits and 1 to 2 lanes, not 8 and 3"):
-        pairs = replace(program, pixels_of_word=2)
+    pairs = replace(program, pixels_of_word=2)
+    with pytest.raises(ValueError, match="input must have lanes for 2 pixels, with 0 more at most 4, not 3"):
         LayerEngine(pairs, signed(8), signed(8), input_lanes=3, output_lanes=4, depth=6)
-    with pytest.raises(ValueError, match="input must have at most 8 bits and 1 to 1 lanes, not 8 and 2"):
-        LayerEngine(replace(pairs, overlap=1), signed(8), signed(8), input_lanes=2, output_lanes=4, depth=6)
+    with pytest.raises(ValueError, match="input must have lanes for 2 pixels, with 1 more at most 4, not 4"):
+        LayerEngine(replace(pairs, overlap=1), signed(8), signed(8), input_lanes=4, output_lanes=4, depth=6)

@@ -43,9 +43,8 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
     total += buffer_memory(family, program.words, word) + queue(family, width, depth)
     total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
     if program.overlap:  # pixels of the image before those that come, or padding
-        count = program.pixels_of_word + program.overlap
-        before = (count - 1) * (program.lanes // count) * BYTE
-        total += Resources(lut=before, ff=before) + loop(program.pixels_of_row)
+        before = program.overlap * (program.lanes // (program.pixels_of_word + program.overlap)) * BYTE
+        total += Resources(lut=before, ff=before) + loop(program.words_of_row)
     if program.maxima:
         total += Resources(lut=lanes * _GREATER, ff=word)
     if program.levels:  # words on their way outside and from there, with counters
