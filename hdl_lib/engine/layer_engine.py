@@ -186,12 +186,12 @@ class LayerEngine(wiring.Component):
         m.d.comb += update.eq(phases.tap & (step.taps_last | ~now["maximum"]) if program.maxima else phases.tap)
         multiplied = self._elaborate_multiplied(m, now, phases, word)
         results = self._elaborate_sums(m, now, update, taps_last, multiplied, weights)
-        parameters = self._elaborate_parameters(m, phases.heading, weights)
+        heading = delayed(m, "heading", phases.heading, program.read - 1)
         added = Signal.like(word, name="added_word")
         with m.If(delayed(m, "adding", adding, READ)):
             m.d.sync += added.eq(word)
         captured = delayed(m, "captured", whole, program.sums)
-        done, made = self._elaborate_results(m, now, captured, results, parameters, added)
+        done, made = self._elaborate_results(m, now, captured, results, heading, weights, added)
         self._elaborate_writes(m, memory, phases, now, block, done, made, outside)
         return m
 
@@ -395,38 +395,37 @@ class LayerEngine(wiring.Component):
             found.append(gathered(rows, [*taken, *others[len(taken) - least :]]))
         return found
 
-    def _elaborate_parameters(self, m: Module, heading: Value, weights: Value) -> list[Signal]:
-        """Return the parameters of each row, in the words in front of a block's weights, in registers that what takes
-        them may move."""
-        program = self.program
-        bits = program.lanes * program.weight_bits  # of a row in a word
-        size = program.header * bits
-        rows = [Signal(size, name=f"parameters_{row}", reset_less=True) for row in range(program.lanes)]
-        with m.If(delayed(m, "heading", heading, program.read)):
-            m.d.sync += [row.eq(Cat(row[bits:], weights.word_select(place, bits))) for place, row in enumerate(rows)]
-        return rows
-
     def _elaborate_results(
-        self, m: Module, now: Mapping[str, Value], captured: Value, results: list[Value], parameters: list[Signal],
-        added: Signal,
+        self, m: Module, now: Mapping[str, Value], captured: Value, results: list[Value], heading: Value,
+        weights: Value, added: Signal,
     ) -> tuple[Value, Value]:
         """Send the ``results`` of a cycle with ``captured``, one after the other, through both stages; return whether
-        a word is complete, and that word."""
+        a word is complete, and that word. ``heading``: in the next cycle ``weights`` are multipliers and addends."""
         program, forms, lanes = self.program, self.program.forms, self.program.lanes
         together = program.together
         chain = Signal(lanes * forms.sum_bits, name="sums", reset_less=True)
         left = Signal(lanes // together, name="sums_left")
+        # The last ones stay: zeros behind them would be resets, with logic in front that crosses the part.
+        moved = together * forms.sum_bits
         with m.If(captured):
             m.d.sync += [chain.eq(Cat(*(Value.cast(result) for result in results))), left.eq(~0)]
         with m.Else():
-            m.d.sync += [chain.eq(chain >> together * forms.sum_bits), left.eq(left >> 1)]
-        # Each result takes its channel's parameters, which go round.
+            m.d.sync += [chain.eq(Cat(chain[moved:], chain[-moved:])), left.eq(left >> 1)]
+        # Each result takes its channel's parameters, which go round. Whether they change is in a register: they are all
+        # over the part.
         bits, size = forms.multiplier_bits, forms.multiplier_bits + forms.addend_bits
-        all_of = Cat(*(row[:size] for row in parameters))
-        with m.If(left[0]):
-            m.d.sync += all_of.eq(all_of.rotate_right(together * size))
+        of_row = lanes * program.weight_bits
+        shape = program.header * of_row
+        parameters = [Signal(shape, name=f"parameters_{row}", reset_less=True) for row in range(lanes)]
+        comes, change = Signal(name="parameters_come"), Signal(name="parameters_change")
+        m.d.sync += [comes.eq(heading), change.eq(heading | captured | left[1:2].any())]
+        turned = Cat(*(row[:size] for row in parameters)).rotate_right(together * size)
+        with m.If(change):
+            for place, row in enumerate(parameters):
+                there = Cat(row[of_row:], weights.word_select(place, of_row))
+                m.d.sync += row.eq(Mux(comes, there, Cat(turned.word_select(place, size), row[size:])))
         others = Signal.like(added, name="added_left")
-        m.d.sync += others.eq(Mux(captured, added, others >> together * BYTE))
+        m.d.sync += others.eq(Mux(captured, added, Cat(others[together * BYTE :], others[-together * BYTE :])))
         made = []
         for place in range(together):
             total = chain.word_select(place, forms.sum_bits).as_signed()
