@@ -93,6 +93,9 @@ PARTS = {
 }
 
 
+SCRIPTS = ("build.sh", "synthesis.ys", "synthesis_renamed.ys")  # the first one calls yosys with the others
+
+
 def folder(
     path: Path, family: str, deep: list[int], small: list[int], identity: bytes, held: int = 0
 ) -> Path:
@@ -141,8 +144,11 @@ def test_patched_is_built(family, tmp_path) -> None:
     old = folder(tmp_path / "old", family, words(1, 1000, 0x7F), words(2, 8), bytes(words(3, 64)))
     new = [word | 2 for word in words(4, 1000, 0x7C)]
     built(old, family)
+    for name in SCRIPTS:
+        (old / "board" / name).write_text(name)
     patched = folder(tmp_path / "patched", family, new, words(2, 8), bytes(words(5, 64)), 255)
     assert patch_bitstream(old, patched) == []
+    assert all((patched / "board" / name).read_text() == name for name in SCRIPTS)
     # a netlist has bits 0 and 1 only where they change: with other words patched twice, it is the one that is built
     kept = list(new)
     kept[0] ^= 3

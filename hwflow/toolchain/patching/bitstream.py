@@ -227,7 +227,9 @@ def _write(before: Path, now: Path, netlist: Mapping[str, Any], placed: str, tex
     core = json.loads((now / "board" / "board.json").read_text()).get("ethernet_core")
     if core is not None:
         shutil.copyfile(before / core["file"], now / core["file"])
-    for name in ("registers.log", "place_route.log", "place_route.json", "statistics.json", "build.sh"):
+    scripts = ("build.sh", Path(build.SYNTHESIS).name, Path(build.RENAMED_SYNTHESIS).name)
+    read = (yosys.RAM_MAP.name, yosys.PAIR_MAP.name)
+    for name in ("registers.log", "place_route.log", "place_route.json", "statistics.json", *scripts, *read):
         if (before / "board" / name).is_file():
             shutil.copyfile(before / "board" / name, now / "board" / name)
     (now / build.PACKED).write_text(json.dumps(netlist, indent=1) + "\n")
