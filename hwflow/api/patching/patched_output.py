@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ def patch(
     Raises :class:`ModelRefused` (rule "same-hardware") with what in the hardware would have to change; the folder is
     as it was then.
     """
+    begin = time.perf_counter()
     before = output.path
     was = json.loads((before / "report.json").read_text())
     design = compile(progress)
@@ -89,7 +91,7 @@ def patch(
             findings = patch_bitstream(before, folder)
         if findings:
             raise ModelRefused(findings)
-        _complete(table, was, folder)
+        _complete(table, was, folder, time.perf_counter() - begin)
         made_from.reached(folder, "bitstream")
     return table
 
@@ -113,12 +115,12 @@ def written_like(
     return table
 
 
-def _complete(table: dict[str, Any], was: Mapping[str, Any], folder: Path) -> None:
-    """Write to report and manifest what is true of the old build and of the new one."""
+def _complete(table: dict[str, Any], was: Mapping[str, Any], folder: Path, seconds: float) -> None:
+    """Write to report and manifest what is true of the old build and of the new one, which took so many seconds."""
     for key in ("clock", "resources", "link", "bitstream"):
         table[key] = was[key]
     table["timing"] |= {"frames_per_second": was["timing"]["frames_per_second"]}
-    table["seconds"] = was["seconds"] | {"patch": sum(s for s in table["seconds"].values() if s is not None)}
+    table["seconds"] = was["seconds"] | {"patch": seconds}
     table["reused"] = ["synthesis", "place_route"]
     board = json.loads((folder / "board" / "board.json").read_text())
     table["link"] |= {"identity": board["link"]["identity"]} if "identity" in table["link"] else {}
