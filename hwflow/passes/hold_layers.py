@@ -23,7 +23,8 @@ from hwflow.ir.node_attributes import (
     RequantizeAttributes,
 )
 from hwflow.numerics.requantizers.held_form import HeldForm
-from hwflow.numerics.requantizers.stages import NoSteps, chain
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
+from hwflow.numerics.requantizers.stages import NoSteps, QuantizerStage, Stage, chain
 from hwflow.passes.hold_sums import hold_sum, quantized_sums
 from hwflow.passes.infer_types import infer_types
 from hwflow.passes.rescale_sums import rescale_sums
@@ -82,6 +83,13 @@ class Holding:
         """Return the option that asks for it."""
         return "--loadable" if self.loadable else "--patchable"
 
+    def _refusal(self, node: Node[Any], message: str) -> Finding:
+        names = ", ".join(show(name) for name in node.sources) or show(node.name)
+        remedy = f"leave it out: name others with option {self.option}"
+        if self.known is not None:
+            remedy = "build this model with 'hwflow synth'"
+        return Finding(RULE, f"node {names}", message, remedy)
+
     def hold(self, graph: Graph) -> Graph:
         """Return a copy of ``graph`` with these layers.
 
@@ -113,7 +121,7 @@ class Holding:
             own = layer.inputs[0].typed.interval
             made = room or _sums(layer, self.loadable, reached.get(layer.name, own))
             sums[layer] = replace(made, loadable=self.loadable)
-            findings += _beyond(layer, sums[layer])
+            findings += [self._refusal(layer, message) for message in _beyond(layer, sums[layer])]
             layer.attributes = replace(layer.attributes, held=sums[layer])
         if findings:
             raise ModelRefused(findings)
@@ -123,13 +131,13 @@ class Holding:
             known = None if self.known is None else self.known.get(layer.name)
             forms = [_form(each, self.loadable) for each in requantizers] if known is None else known.forms
             if len(forms) != len(requantizers):
-                findings.append(_refusal(
+                findings.append(self._refusal(
                     layer, f"must be followed by {len(forms)} quantizers, as hardware has them, not {len(requantizers)}"
                 ))
                 continue
             for requantizer, form in zip(requantizers, forms, strict=True):
                 if form is None or form.find(requantizer.attributes.steps) is None:
-                    findings.append(_unlike(requantizer, None if known is None else form))
+                    findings.append(self._refusal(requantizer, _unlike(requantizer, None if known is None else form)))
                     continue
                 requantizer.attributes = replace(requantizer.attributes, held=replace(form, loadable=self.loadable))
             held = [each.attributes.held for each in requantizers if each.attributes.held is not None]
@@ -137,8 +145,13 @@ class Holding:
         findings += self._hold_others(graph, {each for _, requantizers in pairs for each in requantizers})
         if findings:
             raise ModelRefused(findings)
+        if self.known is None and not self.found:
+            findings.append(Finding(
+                RULE, f"option {self.option}", "must be given for a model with weights or scales of its layers in "
+                "tables, but this one has neither", "leave it out",
+            ))
         graph = infer_types(graph)
-        findings += _beyond_reach(graph)
+        findings += [self._refusal(node, message) for node, message in _beyond_reach(graph)]
         if findings:
             raise ModelRefused(findings)
         return graph
@@ -156,7 +169,7 @@ class Holding:
             if held is not None:
                 yield add.name, HeldLayer(None, (held[1],), held[0])
             elif known is not None:
-                findings.append(_refusal(
+                findings.append(self._refusal(
                     add, "must be a sum of scales that hardware has room for, not of others: "
                     "at most eight times as large, and no further apart"
                 ))
@@ -179,7 +192,7 @@ class Holding:
                 continue
             if form.find(node.attributes.steps) is None:
                 if self.known is not None:
-                    yield _unlike(node, form)
+                    yield self._refusal(node, _unlike(node, form))
                 continue
             node.attributes = replace(node.attributes, held=replace(form, loadable=self.loadable))
             self.found[node.name] = HeldLayer(None, (form,))
@@ -200,9 +213,9 @@ class Holding:
             left -= {node.name, *node.sources}
             readers = list(dict.fromkeys(reader for reader, _ in consumers[node.outputs[0]]))
             if attributes.binary:
-                findings.append(_refusal(node, "must be a product with weights of several bits, not binary"))
+                findings.append(self._refusal(node, "must be a product with weights of several bits, not binary"))
             elif attributes.weights.size == 1:
-                findings.append(_refusal(node, "must have several weights, not 1"))
+                findings.append(self._refusal(node, "must have several weights, not 1"))
             else:
                 yield node, [reader for reader in readers if isinstance(reader.attributes, RequantizeAttributes)]
         for name in sorted(left):
@@ -240,51 +253,53 @@ def _form(requantizer: Node[RequantizeAttributes], loadable: bool) -> HeldForm |
     """Return room for other functions, whose results are those of sums of any size."""
     source = requantizer.inputs[0].typed
     interval = source.interval
-    far = max(-interval.lo, interval.hi) << _FAR
+    far = max(-interval.lo, interval.hi, 1) << _FAR
     try:
         every = [chain(stages, -far, far) for stages in dict.fromkeys(requantizer.attributes.stages)]
     except NoSteps:
         return None
     values = [value for steps in every for value in (min(steps.values), max(steps.values))]
+    if not any(steps.count for steps in every):  # constant, as behind a state of zeros: another one has another value
+        values += [end for stages in requantizer.attributes.stages for end in _ends(stages[-1])]
     bits = source.element.bits if loadable else None
     return HeldForm.of(requantizer.attributes.steps, min(values), max(values), bits)
 
 
-def _beyond(layer: Node[Any], held: HeldSums) -> Iterator[Finding]:
+def _ends(stage: Stage) -> Iterator[int]:
+    """Yield the least and the greatest value of a quantizer."""
+    if isinstance(stage, QuantizerStage):
+        yield from (stage.low, stage.high)
+
+
+def _beyond(layer: Node[Any], held: HeldSums) -> Iterator[str]:
     """Yield what does not fit."""
     weights, interval = layer.attributes.weights, layer.outputs[0].typed.interval
     most = 1 << (held.weight_bits - 1)
     if int(weights.min(initial=0)) < -most or int(weights.max(initial=0)) >= most:
-        yield _refusal(
-            layer, f"must have weights of {held.weight_bits} bits, not from {weights.min()} to {weights.max()}"
-        )
+        yield f"must have weights of {held.weight_bits} bits, not from {weights.min()} to {weights.max()}"
     if not (held.sums.lo <= interval.lo and interval.hi <= held.sums.hi):
-        yield _refusal(layer, f"must have sums within {held.sums}, not {interval}: the hardware has no room for others")
+        yield f"must have sums within {held.sums}, not {interval}: the hardware has no room for others"
 
 
-def _beyond_reach(graph: Graph) -> Iterator[Finding]:
+def _beyond_reach(graph: Graph) -> Iterator[tuple[Node[Any], str]]:
     """Yield the held requantizers whose hardware has not the function of all that their inputs may be, as these reach
     more where what is in front of them is held."""
     for node in graph.nodes:
         given = node.attributes
         if isinstance(given, RequantizeAttributes) and given.held is not None and given.held.find(given.steps) is None:
-            yield _unlike(node, given.held)
+            yield node, _unlike(node, given.held)
 
 
-def _unlike(requantizer: Node[RequantizeAttributes], form: HeldForm | None) -> Finding:
+def _unlike(requantizer: Node[RequantizeAttributes], form: HeldForm | None) -> str:
     if form is None:
-        return _refusal(
-            requantizer, "must be a multiplication, an addition and a shift, not another step function"
-        )
-    return _refusal(
-        requantizer,
+        return "must be a multiplication, an addition and a shift, not another step function"
+    parities = {ShiftRounding.HALF_EVEN: ("even", "odd"), ShiftRounding.HALF_ODD: ("odd", "even")}
+    for rounding, (own, other) in parities.items():
+        turned = next(each for each in parities if each != rounding)
+        if form.rounding == rounding and replace(form, rounding=turned).find(requantizer.attributes.steps) is not None:
+            return f"must have {own} zero points, by which hardware rounds sums half-way, not {other} ones"
+    return (
         f"must be a multiplication by at most {form.multiplier[0]} bits, an addition of at most {form.addend[0]} bits, "
         f"a shift by {form.shift} ({form.rounding}) and a clamp to [{form.low}, {form.high}] for every "
-        "channel, which hardware has room for, not another step function",
+        "channel, which hardware has room for, not another step function"
     )
-
-
-def _refusal(node: Node[Any], message: str) -> Finding:
-    names = ", ".join(show(name) for name in node.sources) or show(node.name)
-    remedy = "build this model with 'hwflow synth', or leave the node out of '--patchable' or '--loadable'"
-    return Finding(RULE, f"node {names}", message, remedy)

@@ -15,6 +15,7 @@ from hwflow.ir.graph import Graph, Node
 from hwflow.ir.node_attributes import HeldFactors, RequantizeAttributes, ScaledAddAttributes
 from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.numerics.requantizers.held_form import LOADABLE_MULTIPLIER, HeldForm
+from hwflow.numerics.requantizers.multiply_add_shift import multiply_add_shift_at
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.stages import NoSteps, StepStage, chain
 from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, Grid, SumShift, find_sum_shift, sums_of
@@ -80,7 +81,14 @@ def _form(add: Node[ScaledAddAttributes], requantizer: Node[RequantizeAttributes
         return None
     clamp = min(every.values), max(every.values)
     found = find_sum_shift(Grid(a, b, (first, second), steps), ShiftRounding.FLOOR, clamp=clamp)
-    return None if found is None else found.shifted_by(GREATEST_SHIFT)
+    if found is not None:
+        return found.shifted_by(GREATEST_SHIFT)
+    # Of a sum of few values, as of equal scales, the mean slope is not right everywhere, but an exact one may be.
+    exact = multiply_add_shift_at([steps], GREATEST_SHIFT, *clamp)
+    if exact is None:
+        return None
+    (m,), (addend,) = exact.multipliers, exact.addends
+    return SumShift((m * first, m * second), addend, exact.shift, *clamp, exact.rounding)
 
 
 def _room(add: Node[ScaledAddAttributes], found: SumShift, loadable: bool) -> Room:

@@ -86,6 +86,40 @@ def test_sums_of_other_scales(tmp_path, loadable: bool, sign: str) -> None:
         assert (y == expected).all()
 
 
+def test_sums_of_equal_scales(tmp_path) -> None:
+    """Of few different sums, whose mean slope is not right everywhere."""
+    first = Holding(loadable=True)
+    held(joined(tmp_path, (0.0371, 0.0371, 0.0619), "m.onnx"), first)
+    a, b = (each.reshape(-1, 1).repeat(3, 1) for each in np.meshgrid(np.arange(256), np.arange(256)))
+    for number, scale in enumerate((0.0381, 0.0392, 0.0406, 0.0417)):
+        other = joined(tmp_path, (scale, scale, 0.0533), f"o{number}.onnx")
+        changed = held(other, Holding(known=first.found, loadable=True))
+        inputs = dict(zip([port.name for port in load(other).quantized.inputs], (a, b), strict=True))
+        (y,), (expected,) = evaluate(changed, inputs).values(), evaluate(load(other).quantized, inputs).values()
+        assert (y == expected).all()
+
+
+def zeros(folder: Path, zero_point: int, name: str) -> Path:
+    """What a gate is behind a state of zeros: its product by it is the zero point, whatever it is."""
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 4)), 0.0371)
+    y = b.requantize(b.node("Mul", x, b.constant(0.0)), 0.0523, zero_point)
+    total = b.requantize(b.node("Add", x, y, name="sum"), 0.06, zero_point)
+    b.output(b.requantize(b.node("MatMul", total, b.weights(WEIGHTS, 0.23), name="dense"), 1.9))
+    b.save(folder, name)
+    return folder / name
+
+
+def test_another_zero_point_behind_zeros(tmp_path) -> None:
+    first = Holding(loadable=True)
+    held(zeros(tmp_path, 65, "m.onnx"), first)
+    other = zeros(tmp_path, 217, "o.onnx")
+    changed = held(other, Holding(known=first.found, loadable=True))
+    x = {changed.inputs[0].name: np.arange(256).reshape(-1, 1).repeat(4, 1)}
+    (y,), (expected,) = evaluate(changed, x).values(), evaluate(load(other).quantized, x).values()
+    assert (y == expected).all()
+
+
 @pytest.mark.parametrize("scales", [(0.9, 0.0523, 0.0619), (0.0371, 0.0523, 0.0019)])
 def test_sums_of_far_other_scales(tmp_path, scales) -> None:
     first = Holding()
@@ -139,6 +173,7 @@ def test_what_does_not_fit(tmp_path, weights, scale, message) -> None:
     with pytest.raises(ModelRefused) as refused:
         held(dense(tmp_path, weights, scale, name="o.onnx"), Holding(known=first.found))
     assert message in " ".join(finding.message for finding in refused.value.findings)
+    assert {finding.remedy for finding in refused.value.findings} == {"build this model with 'hwflow synth'"}
 
 
 def test_what_cannot_be_held(tmp_path) -> None:
@@ -152,6 +187,13 @@ def test_what_cannot_be_held(tmp_path) -> None:
     with pytest.raises(ModelRefused) as refused:
         held(tmp_path / "m.onnx", Holding())
     assert "must have several weights, not 1" in refused.value.findings[0].message
+    assert refused.value.findings[0].remedy == "leave it out: name others with option --patchable"
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 4)), 0.05, 128)
+    b.output(b.requantize(b.node("Sigmoid", x), 1 / 256))
+    b.save(tmp_path, "f.onnx")
+    with pytest.raises(ModelRefused, match="option --loadable: must be given for a model with weights or scales"):
+        held(tmp_path / "f.onnx", Holding(loadable=True))
 
 
 @pytest.mark.parametrize(("scale", "step", "rounding"), [(0.25, 2.0, "half_even"), (0.23, 1.9, "floor")])
@@ -174,6 +216,26 @@ def test_scales_that_are_powers_of_two(tmp_path, scale, step, rounding, loadable
     (y,) = evaluate(changed, {changed.inputs[0].name: x}).values()
     (expected,) = evaluate(load(other).quantized, {changed.inputs[0].name: x}).values()
     assert (y == expected).all()
+
+
+@pytest.mark.parametrize(("zero_point", "own", "other"), [(128, "even", "odd"), (129, "odd", "even")])
+def test_zero_points_of_the_other_parity(tmp_path, zero_point: int, own: str, other: str) -> None:
+    """Sums half-way go to even results before the zero point is added: to odd ones, with an odd one."""
+
+    def model(zero_point: int) -> Path:
+        b = Builder()
+        x = b.requantize(b.input("x", ("N", 4)), 0.5)
+        b.output(b.requantize(b.node("MatMul", x, b.weights(WEIGHTS, 0.25)), 2.0, zero_point))
+        b.save(tmp_path, f"{zero_point}.onnx")
+        return tmp_path / f"{zero_point}.onnx"
+
+    first = Holding(loadable=True)
+    held(model(zero_point), first)
+    held(model(zero_point - 2), Holding(known=first.found, loadable=True))
+    with pytest.raises(ModelRefused) as refused:
+        held(model(zero_point + 1), Holding(known=first.found, loadable=True))
+    assert f"must have {own} zero points" in refused.value.findings[0].message
+    assert f"not {other} ones" in refused.value.findings[0].message
 
 
 def test_who_reads_the_sums(tmp_path) -> None:

@@ -20,7 +20,11 @@ _IDENTITY = re.compile(r'(cell \$meminit_v2 \S+\n\s*parameter \\MEMID "\\+identi
 def differences(before: Path, now: Path) -> list[Finding]:
     """Return why the hardware in ``now`` is not that in ``before``, both written up to the Verilog: a finding for each
     layer, or for what else differs."""
-    source = json.loads((now / "manifest.json").read_text())["sources"][0]
+    manifests = [json.loads((folder / "manifest.json").read_text()) for folder in (before, now)]
+    shapes = list(_shapes(*manifests))
+    if shapes:  # what else differs follows from them
+        return shapes
+    source = manifests[1]["sources"][0]
     was, became = (_modules(folder / source) for folder in (before, now))
     differing = [name for name in sorted({*was, *became}) if was.get(name) != became.get(name)]
     findings = list(_layers(before, now, differing)) if differing else []
@@ -37,6 +41,18 @@ def differences(before: Path, now: Path) -> list[Finding]:
     return findings
 
 
+def _shapes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield the inputs and outputs of other shapes."""
+    for side in ("inputs", "outputs"):
+        if len(before[side]) != len(now[side]):
+            yield _finding(f"the model's {side}", f"must be {len(before[side])}, not {len(now[side])}")
+            continue
+        for was, became in zip(before[side], now[side], strict=True):
+            if was["shape"] != became["shape"]:
+                where = f"{side[:-1]} {show(became['name'])}"
+                yield _finding(where, f"must have shape {was['shape']}, not {became['shape']}")
+
+
 def _modules(path: Path) -> dict[str, str]:
     """Return the bodies of the modules of a design, by name; its comments, which name the model, are no part of them.
     """
@@ -50,7 +66,10 @@ def _layers(before: Path, now: Path, differing: list[str]) -> Iterator[Finding]:
         {layer["name"]: layer for layer in json.loads((folder / "report.json").read_text())["layers"]}
         for folder in (before, now)
     )
-    different = {name for name in was for module in differing if f"__{name}__" in f"{module}__"}
+    instances = {name: str(layer.get("instance", name)).rpartition(".")[2] for name, layer in was.items()}
+    different = {
+        name for name, instance in instances.items() for module in differing if f"__{instance}__" in f"{module}__"
+    }
     for name in dict.fromkeys([*was, *became]):
         where = f"layer {show(name)}"
         if name not in was or name not in became:

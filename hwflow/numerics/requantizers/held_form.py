@@ -61,6 +61,8 @@ class HeldForm:
         if least is None:
             return None
         shift, rounding = least.shift + (MORE_SHIFT if sum_bits is None else LOADABLE_SHIFT), least.rounding
+        if sum_bits is not None and rounding == ShiftRounding.FLOOR:
+            shift = max(shift, *map(_shift_of_any, steps))
         found = multiply_add_shift_at(steps, shift, low, high, rounding)
         if found is None:
             return None
@@ -69,7 +71,8 @@ class HeldForm:
             more = (bits + _MORE_MULTIPLIER, signed), (addend + _MORE_ADDEND, True)
             return cls(shift, low, high, *more, rounding=rounding)
         bits += LOADABLE_MULTIPLIER
-        more = (bits, signed), (max(addend, bits + sum_bits), True)
+        levels, _ = width_of(min(low, 0) - 1 << shift, max(high, 0) + 1 << shift)
+        more = (bits, signed), (max(addend, bits + sum_bits, levels), True)
         return cls(shift, low, high, *more, loadable=True, rounding=rounding)
 
     def find(self, steps: Sequence[StepFunction]) -> MultiplyAddShift | None:
@@ -80,6 +83,12 @@ class HeldForm:
         ):
             return None
         return found
+
+
+def _shift_of_any(steps: StepFunction) -> int:
+    """Return a shift for any scale that spreads the steps as far: a scale near a simple fraction needs less."""
+    breaks = steps.break_array
+    return 2 * int(breaks[-1] - breaks[0]).bit_length() if steps.count else 0
 
 
 def _holds(field: tuple[int, bool], numbers: Sequence[int]) -> bool:

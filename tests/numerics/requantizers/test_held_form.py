@@ -39,6 +39,24 @@ def test_other_functions_in_the_same_hardware() -> None:
             assert [min(255, max(0, int(v) >> found.shift)) for v in product] == step.evaluate(x).tolist()
 
 
+def test_a_scale_near_a_simple_fraction_leaves_room_for_others() -> None:
+    """Sums as they are need no shift at all; others of their range need a fine multiplier."""
+    own = StepFunction.of_table(0, list(range(256)))
+    held = HeldForm.of([own], 0, 255, 8)
+    assert held is not None
+    for scale in (Fraction(1013, 1009), Fraction(811, 1009), Fraction(1931, 1009)):
+        values = [min(255, floor(scale * x + Fraction(1, 2))) for x in range(256)]
+        found = held.find([StepFunction.of_table(0, values)])
+        assert found is not None
+        (m,), (b,) = found.multipliers, found.addends
+        assert [min(255, m * x + b >> found.shift) for x in range(256)] == values
+
+
+def test_a_constant_may_be_any_other() -> None:
+    held = HeldForm.of([StepFunction.of_table(0, [3] * 256)], 0, 255, 8)
+    assert held is not None and held.find([StepFunction.of_table(0, [255] * 256)]) is not None
+
+
 @pytest.mark.parametrize("other", [
     rounded(Fraction(7, 10), Fraction(0)),  # a multiplier ten times as large
     StepFunction.of_table(LO, [300] * (HI - LO + 1)),  # beyond the clamp
