@@ -19,6 +19,8 @@ from hwflow.numerics.requantizers.step_function import StepFunction
 MORE_SHIFT = 2
 """Bits of the shift beyond the least one: other scales and biases may need a finer multiplier."""
 
+_FINE = 36  # bits of the shift: nearly all scales of 8-bit results need less
+
 _MORE_MULTIPLIER, _MORE_ADDEND = 1, 2  # bits: scales up to twice as large, biases and zero points up to four times
 
 LOADABLE_SHIFT, LOADABLE_MULTIPLIER = 8, 3
@@ -86,9 +88,9 @@ class HeldForm:
 
 
 def _shift_of_any(steps: StepFunction) -> int:
-    """Return a shift for any scale that spreads the steps as far: a scale near a simple fraction needs less."""
+    """Return a shift for about any scale that spreads the steps as far: a scale near a simple fraction needs less."""
     breaks = steps.break_array
-    return 2 * int(breaks[-1] - breaks[0]).bit_length() if steps.count else 0
+    return min(_FINE, 2 * int(breaks[-1] - breaks[0]).bit_length()) if steps.count else 0
 
 
 def _holds(field: tuple[int, bool], numbers: Sequence[int]) -> bool:
