@@ -313,7 +313,7 @@ class LayerEngine(wiring.Component):
             m.d.sync += place.eq(first)
         with m.Elif(phases.heading | (Mux(now["same"], phases.pixel, phases.tap) if "same" in now else phases.tap)):
             m.d.sync += place.eq(place + 1)
-        read = ring.read(m, delayed(m, "weight_step", place, self.program.read - 4, reset=False))
+        read = ring.read(m, delayed(m, "weight_step", place, self.program.read - 3, reset=False))
         near = Signal(len(read), name="weights_near", reset_less=True)
         m.d.sync += near.eq(read)
         return near

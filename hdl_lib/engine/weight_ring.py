@@ -12,8 +12,6 @@ from hdl_lib.memories.buffer_memory import BufferMemory
 SHALLOW = 512
 """Words of a block RAM of 36 bits."""
 
-_NEAR = 8  # memories with an address register of their own
-
 
 class WeightRing:
     """A ring of a program's ``ring`` words. Beats lie in memories of their own, two in one where block RAMs are wide
@@ -130,11 +128,5 @@ class WeightRing:
             memory.write_in_steps(m, enable[(number + 1) * self.together - 1], place, Cat(*parts))
 
     def read(self, m: Module, address: Value) -> Value:
-        """Return the word at ``address``, three cycles later."""
-        words = []
-        for first in range(0, len(self.columns), _NEAR):
-            # The memories are all over the part: synthesis must not merge these registers.
-            near = Signal.like(address, name=f"weight_address_{first}", reset_less=True, attrs={"keep": 1})
-            m.d.sync += near.eq(address)
-            words += [memory.read(m, near) for memory in self.columns[first : first + _NEAR]]
-        return Cat(*words)
+        """Return the word at ``address``, two cycles later."""
+        return Cat(*(memory.read(m, address) for memory in self.columns))
