@@ -13,7 +13,7 @@ from amaranth.utils import ceil_log2
 from hdl_lib.blocks import delayed
 from hdl_lib.memories.rom import BLOCK_SHAPES
 
-NEAR = 4
+_NEAR = 4
 """Parts that choose among each other in a step."""
 
 _STEPS = 3
@@ -133,10 +133,10 @@ class BufferMemory:
         and these once more, with a register behind each, so that a choice may stand among its parts."""
         self._fetch(m, address, Const(1))
         m.d.sync += [second.eq(first) for first, second in zip(self.fetched, self.moved, strict=True)]
-        words, bits = self.moved, ceil_log2(NEAR)
+        words, bits = self.moved, ceil_log2(_NEAR)
         number = delayed(m, f"{self._name}_part", self._part_at(address), 2, reset=False)
         for step in range(_STEPS):
-            groups = [words[first : first + NEAR] for first in range(0, len(words), NEAR)]
+            groups = [words[first : first + _NEAR] for first in range(0, len(words), _NEAR)]
             words = [
                 self._chosen(m, f"chosen_{step}_{place}", group, number[:bits]) for place, group in enumerate(groups)
             ]

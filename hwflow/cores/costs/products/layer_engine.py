@@ -10,7 +10,6 @@ from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.weight_ring import WeightRing
-from hdl_lib.memories.buffer_memory import NEAR, memory_parts
 from hwflow.cores.costs.basics import adder, bits, loop
 from hwflow.cores.costs.memory import asynchronous_memory, buffer_memory, filled_rom, queue
 from hwflow.cores.costs.products.matrix import Matrix
@@ -24,7 +23,6 @@ _COUNTS = (2.4, 1.0)  # per bit of what counts down
 _BORROW = 7  # look-up tables of a weight less what the other one in its block borrows
 _GREATER = 14  # look-up tables of a greatest element
 _LIMITS = 70  # look-up tables of a result's limits
-_PRODUCT = 72  # flip-flops behind the multiplier block of a result, in three registers
 
 
 @lru_cache(maxsize=256)
@@ -43,8 +41,7 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
             waits = 2 * rows * lanes * program.weight_bits  # of weights
             total += Resources(ff=waits if form == ProductForm.LUT else 0)
     total += buffer_memory(family, program.words, word) + queue(family, width, depth)
-    chosen = -(-len(memory_parts(word, program.words)) // NEAR) + 1
-    total += Resources(lut=2 * word, ff=(7 + chosen) * word)  # words that are read, written, gathered, added
+    total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
     if program.overlap:  # pixels of the image before those that come, or padding
         before = program.overlap * (program.lanes // (program.pixels_of_word + program.overlap)) * BYTE
         total += Resources(lut=before, ff=before) + loop(program.words_of_row)
@@ -55,7 +52,7 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
     ring = WeightRing(program)
     total += buffer_memory(family, program.ring, ring.together * ring.width).times(len(ring.columns))
     near = lanes * lanes * program.weight_bits
-    total += Resources(ff=2 * near + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
+    total += Resources(ff=near + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
     size = forms.multiplier_bits + forms.addend_bits
     total += Resources(lut=lanes * (forms.sum_bits + 2 * size), ff=lanes * (forms.sum_bits + size))
     total += _stages(family, program).times(program.together)
@@ -84,15 +81,13 @@ def _stages(family: str, program: Program) -> Resources:
     products, later = program.forms.scaling, program.forms.scaling.latency + 1
     total = Resources(
         lut=adder(family, whole) + _LIMITS + whole * (products.blocks > 1),
-        ff=whole * (1 + (products.blocks > 1)) + _PRODUCT * products.blocks + forms.addend_bits * later
-        + 3 * (BYTE + 1), dsp=products.blocks,
+        ff=whole * (1 + (products.blocks > 1)) + forms.addend_bits * later + 3 * (BYTE + 1), dsp=products.blocks,
     )
     if program.forms.adds:
         whole = BYTE + 2 + max(forms.factor_bits, forms.added_bits)
         delays = (BYTE + 1) * (program.first_stage + program.second_stage)
         total += Resources(
-            lut=2 * adder(family, whole) + _LIMITS + BYTE,
-            ff=2 * whole + 2 * _PRODUCT * forms.weighing.blocks + delays + 3 * (BYTE + 1),
-            dsp=2 * forms.weighing.blocks,
+            lut=2 * adder(family, whole) + _LIMITS + BYTE, ff=2 * whole + delays + 3 * (BYTE + 1),
+            dsp=2 * program.forms.weighing.blocks,
         )
     return total
