@@ -32,6 +32,20 @@ def image_words(plan: FetchPlan) -> int:
     return plan.image_pages * plan.timing.chip.columns
 
 
+def table_of_parts(region: Region, pages: int) -> tuple[Table, StructLayout]:
+    """Return the table of what comes behind each part of a region with parts, in a memory of so many ``pages``, the
+    first part in its last word: bursts behind the part's first one, words of its last one, its page."""
+    whole = region.whole
+    bursts = [region.bursts_of(words) for words in whole.words]
+    layout = StructLayout({"left": range(max(bursts)), "last": range(region.burst + 1), "page": range(pages)})
+    rows = [
+        layout.const({"left": count - 1, "last": words - (count - 1) * region.burst, "page": page}).as_bits()
+        for count, words, page in zip(bursts, whole.words, region.firsts, strict=True)
+    ]
+    following = whole.order[1:] + whole.order[:1]
+    return Table.of_words([rows[part] for part in following], layout.size), layout
+
+
 class WeightMemory(wiring.Component):
     """Reads regions of a memory over and over, each into a queue of its own; before that it is loaded. Streams may wait
     in it as in a queue.
@@ -334,24 +348,17 @@ class _User:
         if not isinstance(region, Region) or region.parts is None:
             left = Const(region.bursts - 1, max(1, bits_for(region.bursts - 1)))
             return _Begins(left, Const(region.last), Const(region.page), region.bursts, region.page, taken)
-        bursts = [region.bursts_of(words) for words in region.parts.words]
-        layout = StructLayout({"left": range(max(bursts)), "last": range(region.burst + 1), "page": range(pages)})
-        rows = [
-            layout.const({"left": count - 1, "last": words - (count - 1) * region.burst, "page": page}).as_bits()
-            for count, words, page in zip(bursts, region.parts.words, region.firsts, strict=True)
-        ]
-        order = region.parts.order
-        following = order[1:] + order[:1]
-        m.submodules[f"parts{self.name}"] = rom = Rom.of_table(
-            Table.of_words([rows[part] for part in following], layout.size), output_register=True
-        )
-        place = Signal(range(len(order)), name=f"part{self.name}")
-        last = Signal(range(region.burst + 1), init=layout.from_bits(rows[order[0]]).last, name=f"part_last{self.name}")
+        table, layout = table_of_parts(region, pages)
+        m.submodules[f"parts{self.name}"] = rom = Rom.of_table(table, output_register=True)
+        assert table.words is not None, "of numbers"
+        beginning = layout.from_bits(table.words[-1])
+        place = Signal(range(table.depth), name=f"part{self.name}")
+        last = Signal(range(region.burst + 1), init=beginning.last, name=f"part_last{self.name}")
         row = layout(rom.data)
         m.d.comb += rom.addr.eq(place)
         with m.If(taken):
-            m.d.sync += [place.eq(Mux(place == len(order) - 1, 0, place + 1)), last.eq(row.last)]
-        return _Begins(row.left, last, row.page, bursts[order[0]], layout.from_bits(rows[order[0]]).page, taken)
+            m.d.sync += [place.eq(Mux(place == table.depth - 1, 0, place + 1)), last.eq(row.last)]
+        return _Begins(row.left, last, row.page, beginning.left + 1, beginning.page, taken)
 
 
 @dataclass(frozen=True)

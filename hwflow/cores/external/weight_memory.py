@@ -20,7 +20,7 @@ from hdl_lib.external.fetch_plan import FetchPlan, Parts, Region, longest_bursts
 from hdl_lib.external.spi_flash import SpiFlashTiming
 from hdl_lib.external.spram import SpramTiming
 from hdl_lib.external.weight_memory import WeightMemory as Core
-from hdl_lib.external.weight_memory import image_words
+from hdl_lib.external.weight_memory import image_words, table_of_parts
 from hwflow.cores import costs
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Cyclic, Process, Steps, Timing, every
@@ -207,11 +207,10 @@ def paced_steps(pace: Pace, beats: int) -> Steps:
 
 def _table_of_parts(family: str, region: Region, pages: int) -> Resources:
     """Return what says which part comes next, and where it lies."""
-    parts = region.whole
-    most = max(map(region.bursts_of, parts.words))
-    width = bits_for(most - 1) + bits_for(region.burst) + bits_for(pages - 1)
-    words = [sum(parts.words[:part]) for part in parts.order]
-    return costs.filled_rom(family, words, width) + costs.count_up(len(words)) + Resources(ff=bits_for(region.burst))
+    table, _ = table_of_parts(region, pages)
+    assert table.words is not None, "of numbers"
+    counted = costs.count_up(table.depth) + Resources(ff=bits_for(region.burst))
+    return costs.filled_rom(family, table.words, table.width) + counted
 
 
 def half_of(timing: MemoryTiming) -> MemoryTiming | None:
