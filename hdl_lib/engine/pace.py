@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -31,8 +31,8 @@ _THROUGH = 32  # cycles of a word through the engine's own queues and converters
 class Turns:
     """How a memory serves an engine. Weights come in bursts of ``burst`` beats (``by_layer``: one begins with each of
     the program's layers), one in ``beat`` cycles, and at most ``interval`` cycles from one burst to the next while no
-    maps move. These move in bursts of ``moved`` words of the memory, ``move`` cycles each; a word is ``late`` cycles
-    on its way besides."""
+    maps move, ``alone`` behind one that begins in cycle ``busy`` of a frame or later (None: at no time). Maps move in
+    bursts of ``moved`` words of the memory, ``move`` cycles each; a word is ``late`` cycles on its way besides."""
 
     burst: int
     interval: int
@@ -41,18 +41,26 @@ class Turns:
     move: Fraction | int = 1
     late: int = 0
     by_layer: bool = False
+    busy: int | None = None
+    alone: int = 0
 
     @classmethod
     def of(cls, program: Program, plan: FetchPlan) -> Turns:
         """Return how a memory with a ``plan`` does: its first region has the weights, and its first queue the maps, if
         some wait there."""
         weights, beat = plan.regions[0], plan.timing.word_cycles
-        by_layer = weights.parts is not None
-        if not program.levels:
-            return cls(weights.burst, plan.round, beat, by_layer=by_layer)
-        maps = plan.queues[0]
-        between, move = plan.round_between_moves(maps), plan.move(maps, weights)
-        return cls(weights.burst, between, beat, maps.burst, move, plan.late, by_layer)
+        maps = plan.queues[0] if program.levels else None
+        turns = cls(
+            weights.burst, plan.round_of(plan.regions, maps), beat, by_layer=weights.parts is not None, busy=plan.busy,
+            alone=plan.round_of([weights], maps),
+        )
+        if maps is None:
+            return turns
+        return replace(turns, moved=maps.burst, move=plan.move(maps, weights), late=plan.late)
+
+    def next(self, start: int) -> int:
+        """Return when the next burst begins, at the latest, behind one that begins at ``start``."""
+        return start + (self.interval if self.busy is None or start < self.busy else self.alone)
 
     def begins(self, program: Program) -> Sequence[int]:
         """Return how many beats of weights come before each burst."""
@@ -157,7 +165,7 @@ class _Weights:
         """Return when the next burst may come."""
         number = len(self.starts)
         freed = min(self._freed_by(number), len(self._ends))  # the end of a burst may wait in the memory's queue
-        found = max(self._ends[freed - 1] if freed else 0, self.starts[-1] + self._turns.interval if number else 0)
+        found = max(self._ends[freed - 1] if freed else 0, self._turns.next(self.starts[-1]) if number else 0)
         while self._seen < len(self._moves) and found + self._turns.interval > self._moves[self._seen][0]:
             found = max(found, self._moves[self._seen][1])
             self._seen += 1

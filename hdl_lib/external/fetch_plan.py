@@ -21,6 +21,8 @@ _SLOTS_MORE = 2  # of a queue: one that is written while the oldest one is read
 _LARGEST = (16, 32, 64, 96, 128, 160, 192, 224, 255)  # words of the largest burst
 _LARGEST_OF_QUEUE = 64  # nine bursts of a queue are on their way, in block RAMs, and longer ones save little time
 _BITS_OF_MAPS = 3072  # of a burst of an engine's maps: five of them wait in a block RAM
+_FILLED = BURSTS_HELD + 3  # bursts that fill an empty queue, and one that is on its way
+_MUCH_MORE = 3  # times as many words
 _LEAST = 8  # words of a burst: shorter ones take hardly less time
 _ARRIVAL = 8  # cycles from a word inside the controller to the queue's end, and from there to a request, at the most
 
@@ -151,11 +153,14 @@ class QueueRegion(Bursts):
 
 @dataclass(frozen=True)
 class FetchPlan:
-    """The ``regions`` of a memory, and behind them its ``queues``."""
+    """The ``regions`` of a memory, and behind them its ``queues``. ``taken``, if the readers of all regions but the
+    first follow that one's, one behind the other: in how many cycles each takes its words of a frame, where they are
+    there, and passes on what it makes."""
 
     timing: MemoryTiming
     regions: tuple[Region, ...]
     queues: tuple[QueueRegion, ...] = ()
+    taken: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.queues and self.timing.read_only:
@@ -164,7 +169,7 @@ class FetchPlan:
     @classmethod
     def of(
         cls, timing: MemoryTiming, sizes: Sequence[tuple[int | Parts, int]], longest: int = 0,
-        queues: Sequence[tuple[int, ...]] = (), wanted: Sequence[int] = (),
+        queues: Sequence[tuple[int, ...]] = (), wanted: Sequence[int] = (), taken: Sequence[int] = (),
     ) -> FetchPlan:
         """Return the plan that reads regions of (words, or parts of them, times a frame) in bursts of at most
         ``longest`` words, one of :func:`longest_bursts`, or (0) in the fewest cycles of those that fit the memory: the
@@ -172,10 +177,13 @@ class FetchPlan:
         of each region the words that it could take in a frame, where these are more: its reader waits for some of its
         words, and has time at others. ``queues``:
         the words of a frame, and how many of them a queue must hold at a time; and, of an engine's maps, what all of
-        these are multiples of: no burst has words of two maps."""
+        these are multiples of: no burst has words of two maps. ``taken``: of the plan."""
         read = [(each.read if isinstance(each, Parts) else each, times) for each, times in sizes]
         least = wanted or [0] * len(read)
         shares = [max(words * times, more) for (words, times), more in zip(read, least, strict=True)]
+        if taken and _MUCH_MORE * sum(shares[1:]) <= shares[0]:
+            # The sooner the others have their words, the longer the first region has the memory for itself.
+            shares[1:] = [shares[0] // 2] * len(taken)
         most = max([*shares, *(words for words, *_ in queues)])
         found = []
         for largest in [longest] if longest else longest_bursts(timing):
@@ -201,7 +209,7 @@ class FetchPlan:
                 slots = -(-held // burst) + held // words + _SLOTS_MORE
                 waiting.append(QueueRegion(words, burst, page, timing.chip.columns // burst, slots))
                 page += waiting[-1].pages
-            found.append(cls(timing, tuple(regions), tuple(waiting)))
+            found.append(cls(timing, tuple(regions), tuple(waiting), tuple(taken)))
 
         def cycles(plan: FetchPlan) -> int:
             """Return the most cycles of a frame, or those in which regions would have what they could take."""
@@ -241,10 +249,21 @@ class FetchPlan:
         """
         return self._round(self._bursts(self.regions, self.queues))
 
-    def round_between_moves(self, maps: QueueRegion) -> int:
-        """Return the same while an engine's ``maps`` do not move: the two of their queue are only looked at."""
+    def round_of(self, regions: Sequence[Region], maps: QueueRegion | None = None) -> int:
+        """Return the same if only some ``regions`` have room, while an engine's ``maps`` do not move: the two of their
+        queue are only looked at, as are the other regions."""
         others = [each for each in self.queues if each is not maps]
-        return self._round([*self._bursts(self.regions, others), 2])
+        looks = [1] * (len(self.regions) - len(regions)) + ([2] if maps else [])
+        return self._round([*self._bursts(regions, others), *looks])
+
+    @property
+    def busy(self) -> int | None:
+        """Return how long all regions but the first may be read, from where the first one's reader ends a frame: what
+        follows it takes its words, and the queues are filled again. None: at any time."""
+        if not self.taken:
+            return None
+        read = (max(self.cycles_of(each), taken) for each, taken in zip(self.regions[1:], self.taken, strict=True))
+        return sum(read) + _FILLED * self.round
 
     def move(self, maps: QueueRegion, weights: Region) -> Fraction:
         """Return the cycles of a burst of an engine's ``maps`` if they always move, the same way, and its ``weights``

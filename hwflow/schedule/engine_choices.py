@@ -18,7 +18,7 @@ from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.outside.engine_parts import EnginePart, engine_parts, sources
-from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
+from hwflow.passes.outside.fetch_weights import fetch_weights, follow_alone, may_be_fetched
 from hwflow.passes.outside.layers_in_turn import BUSY, engine_of, layers_in_turn
 from hwflow.passes.softmax_rows import softmax_rows
 from hwflow.schedule.search.bounds import Bounds, block_bits
@@ -171,6 +171,7 @@ def _candidates(
         if may_be_fetched(node, timing.chip.width) and node.outputs[0].typed.shape[0] == 1 and bits[node] > _LARGE
     }
     words = sum(bits[node] for node in beside if node.name in dense) / timing.chip.width
+    behind = follow_alone(graph, part.result, dense)
     others = ceil(sum(bits[node] for node in beside if node.name not in dense) / block_bits(device))
     others += _FETCHED * len(dense) + _QUEUES
     blocks = sum(bounds.least_of(node, "dsp") for node in beside)
@@ -189,7 +190,7 @@ def _candidates(
             )
             if order is None:
                 return None
-            shared = pace * (1 + words / (BUSY * order.cycles(engine, pace)))
+            shared = pace * (1 if behind else 1 + words / (BUSY * order.cycles(engine, pace)))
             cycles = order.cycles(engine, shared) + _waits(order, engine, shared, in_front)
             return EngineChoice(graph, part, engine, order, cycles, dense, timing, worth)
 

@@ -49,7 +49,8 @@ class Fetched:
     """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame; as ``element``, whatever they
     are. ``program``: of the engine whose pace they have (None: they come evenly). ``parts``, of a single row: as
     :class:`hdl_lib.external.fetch_plan.Parts`, of weights: the row is fetched part by part, some more than once.
-    ``wanted``: words that could be taken in a frame, where these are more."""
+    ``wanted``: words that could be taken in a frame, where these are more. ``taken``: as
+    :class:`hdl_lib.external.fetch_plan.FetchPlan` has it; 0: they may be taken at any time."""
 
     weights: IntArray
     times: int
@@ -57,6 +58,7 @@ class Fetched:
     program: Program | None = None
     parts: Parts | None = None
     wanted: int = 0
+    taken: int = 0
 
     @property
     def read(self) -> IntArray:
@@ -258,8 +260,9 @@ def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
         (queue.words, queue.held, queue.unit) if queue.unit else (queue.words, queue.held)
         for queue in node.attributes.queues
     ]
-    wanted = [layer.wanted for layer in node.attributes.layers]
-    return FetchPlan.of(timing_of(node), _sizes(node), node.attributes.longest, queues, wanted)
+    wanted, taken = ([getattr(layer, name) for layer in node.attributes.layers] for name in ("wanted", "taken"))
+    follow = taken[1:] if all(taken[1:]) else []
+    return FetchPlan.of(timing_of(node), _sizes(node), node.attributes.longest, queues, wanted, follow)
 
 
 def _sizes(node: Node[WeightMemoryAttributes]) -> list[tuple[int | Parts, int]]:

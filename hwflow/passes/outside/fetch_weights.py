@@ -9,12 +9,13 @@ brings all weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
 from hwflow.cores.external.fetched_row import FetchedRowAttributes
 from hwflow.cores.external.weight_memory import (
@@ -86,6 +87,7 @@ def quantizer_of(node: Node, consumers: Consumers) -> Node[RequantizeAttributes]
     return reader
 
 
+_PASSING = 64  # cycles of an element between two units, at most
 _CHANNELS = 2  # of a window for each of a group
 Consumers = Mapping[Value, Sequence[tuple[Node, int]]]
 Known = dict[tuple[str, type[Attributes], int, bool], dict[Any, Any]]
@@ -108,6 +110,8 @@ def fetch_weights(
     layers: list[Fetched] = []
     streams: list[Value] = []
     consumers = graph.consumers()
+    engine = next((node for node in graph.nodes if isinstance(node.attributes, LayerEngineAttributes)), None)
+    behind = engine is not None and follow_alone(graph, engine.outputs[0], groups)
     many = sum(
         node.attributes.weights.size * (node.outputs[0].typed.shape[0] // groups[node.name])
         for node in graph.nodes if node.name in groups
@@ -120,7 +124,8 @@ def fetch_weights(
         weights, group = node.attributes.weights, groups[node.name]
         result = node.outputs[0]
         vectors, channels = result.typed.shape
-        layers.append(Fetched(weights, vectors // group))
+        taken = weights.size + _PASSING * (weights.shape[0] + weights.shape[1]) if behind else 0
+        layers.append(Fetched(weights, vectors // group, taken=taken))
         streams.append(Value(values.fresh(f"{node.name}_weights"), None, result.origin))
         by_row = Value(values.fresh(f"{node.name}_rows"), None, result.origin)
         producer = producers.get(node.inputs[0])
@@ -163,6 +168,22 @@ def fetch_weights(
     if timing is not None:
         memory_shared(graph, memory)
     return graph
+
+
+def follow_alone(graph: Graph, result: Value, names: Collection[str]) -> bool:
+    """Tell whether the nodes with these names read a vector, and one what another one makes of it, with nothing else
+    between but quantizers: each begins when the one before it has ended."""
+    consumers, left = graph.consumers(), set(names)
+    while left:
+        readers = consumers[result]
+        if len(readers) != 1 or result.typed.shape[0] > 1:
+            return False
+        ((node, _),) = readers
+        if node.name not in left and not isinstance(node.attributes, RequantizeAttributes):
+            return False
+        left.discard(node.name)
+        (result,) = node.outputs
+    return True
 
 
 def _without_clipping(window: Node | None) -> None:

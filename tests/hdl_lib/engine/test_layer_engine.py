@@ -103,6 +103,20 @@ def test_beats_of_a_burst_may_come_slower() -> None:
     assert fast.cycles < slow.cycles and each.cycles <= slow.cycles
 
 
+def test_bursts_come_sooner_when_the_others_have_theirs() -> None:
+    """One in 9 cycles, and from cycle 300 on, in 5: of these 20 waits, and of all behind them, 4 are saved each."""
+    program = case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:3]).program
+    roomy = replace(program, ring=1 << 10)
+    shared, alone, then = (
+        Pace.of(roomy, turns) for turns in (Turns(1, 9), Turns(1, 5), Turns(1, 9, busy=300, alone=5))
+    )
+    assert shared.starts[:3] == then.starts[:3] == (0, 9, 18) and alone.starts[:3] == (0, 5, 10)
+    both = 34  # bursts that begin before: the 34th at 297
+    assert then.starts[:both] == shared.starts[:both]
+    assert [start - then.starts[both - 1] for start in then.starts[both : both + 3]] == [9, 14, 19]
+    assert alone.cycles < then.cycles < shared.cycles
+
+
 @pytest.mark.parametrize(("lanes", "soft"), [(2, 0), (4, 1)])
 @pytest.mark.parametrize("layers", range(3, len(MAXIMA) + 1))
 def test_maxima(layers: int, lanes: int, soft: int) -> None:

@@ -100,6 +100,23 @@ def test_bursts_stay_within_pages_and_take_their_share() -> None:
     assert plan.round >= sum(plan.timing.burst_cycles(region.burst) for region in plan.regions)
 
 
+def test_regions_that_follow_the_first_one() -> None:
+    """They are read behind each other, either as fast as their bursts come or as their reader takes words, and their
+    queues of three bursts are filled again. Their bursts are half as long where they have a third of its words."""
+    plan = FetchPlan.of(SDRAM, [(3000, 1), (500, 1), (100, 2)], taken=[10, 7000])
+    first, second, third = plan.regions
+    assert (first.burst, second.burst, third.burst) == (30, 16, 16)  # of at most 32, a page
+    fetched = second.bursts * plan.round
+    assert fetched > 10 and 2 * third.bursts * plan.round < 7000
+    assert plan.busy == fetched + 7000 + 6 * plan.round
+    # the first one's burst, refreshes, and a look at each of the others
+    assert plan.timing.burst_cycles(first.burst) + 2 + 2 <= plan.round_of([first]) < plan.round
+    assert plan.round_of(plan.regions) == plan.round
+    assert FetchPlan.of(SDRAM, [(3000, 1), (500, 1)]).busy is None
+    large = FetchPlan.of(SDRAM, [(3000, 1), (2999, 1)], taken=[1])
+    assert large.regions[0].burst - large.regions[1].burst < 8
+
+
 def test_parts_lie_once_each_from_a_page_on() -> None:
     plan = FetchPlan.of(SDRAM, PARTS)
     first, *_, last = plan.regions
