@@ -14,13 +14,15 @@ GROUP = 8  # sums that share the registers of their control signals
 
 def controls(m: Module, count: int, update: Value, last: Value) -> Iterator[tuple[Signal, Signal]]:
     """Yield ``update`` and ``last`` one cycle later for each of ``count`` accumulators, from separate registers for
-    each :data:`GROUP` of them. The arguments belong to the terms of the *next* cycle."""
+    each :data:`GROUP` of them. The arguments belong to the terms of the *next* cycle. A reset is a last one, too: no
+    other one has to reach the accumulators, which are all over the part."""
     group_update = group_last = Signal()
     for index in range(count):
         if index % GROUP == 0:
             # Synthesis must not merge these registers: one for all would have to reach everywhere.
             group_update, group_last = (
-                Signal(name=f"{name}_of_{index}", attrs={"keep": 1}) for name in ("update", "last")
+                Signal(name=f"{name}_of_{index}", init=init, attrs={"keep": 1})
+                for name, init in (("update", 0), ("last", 1))
             )
             m.d.sync += [group_update.eq(update), group_last.eq(last)]
         yield group_update, group_last
@@ -39,7 +41,7 @@ def accumulator(
     adder would lengthen its path. ``last`` must never come without ``update``, so that clearing is the flip-flops'
     reset, which takes no look-up tables.
     """
-    carried = Signal(shape, name=f"accumulator{name}")
+    carried = Signal(shape, name=f"accumulator{name}", reset_less=True)
     result = Signal(shape, name=f"result{name}", reset_less=True)
     total = Signal(shape, name=f"total{name}")
     value = Value.cast(term.value)
