@@ -55,7 +55,8 @@ class WeightRing:
         beat, former = (Signal(self.width, name=f"weight_beat_{name}", reset_less=True) for name in ("taken", "before"))
         line = Signal(self.program.beats_of_diagonal * self.width, name="diagonal_weights", reset_less=True)
         taking = accept & self.inside
-        column, enable = Signal(self.beats, name="weight_column", init=1), Signal(self.beats, name="weight_enable")
+        column = Signal(self.beats, name="weight_column", init=1)
+        enable = Signal(self.beats, name="weight_enable", reset_less=True)  # all over the part
         with m.If(accept):
             m.d.sync += [beat.eq(payload), former.eq(beat), line.eq(Cat(line[self.width :], payload))]
         with m.If(word_done | ~self.inside):

@@ -77,7 +77,7 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Val
 
     # Places in the region: of the step, of its window, of the first window of its row.
     shape = layer["source_words"].shape()
-    place, window, first = (Signal(shape, name=f"place{suffix}") for suffix in ("", "_window", "_row"))
+    place, window, first = (Signal(shape, name=f"place{suffix}", reset_less=True) for suffix in ("", "_window", "_row"))
 
     at_once = "tap_round" in layer
 
@@ -86,9 +86,9 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Val
         return _round(reached, place + layer[f"{name}_round"] if at_once else reached - layer["source_words"])
 
     ahead = m.d.sync if at_once else m.d.comb
-    next_window = Signal(shape, name="next_window")
+    next_window = Signal(shape, name="next_window", reset_less=True)
     ahead += next_window.eq(Mux(column_last, moved(first, "row"), moved(window, "pixel")))
-    one_round = Signal(Shape(shape.width + 1, True), name="one_round")
+    one_round = Signal(Shape(shape.width + 1, True), name="one_round", reset_less=True)
     ahead += one_round.eq(1 - layer["source_words"])
     with m.If(begin):
         m.d.sync += [each.eq(origin) for each in (place, window, first)]
@@ -107,7 +107,8 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Val
     # The same in rows and columns of the image.
     reach = max(len(layer[name]) for name in ("column_first", "row_first", "column_back", "width", "height"))
     column, column_window, row, row_window = (
-        Signal(Shape(reach + 2, True), name=name) for name in ("column", "column_window", "row", "row_window")
+        Signal(Shape(reach + 2, True), name=name, reset_less=True)
+        for name in ("column", "column_window", "row", "row_window")
     )
     next_column, next_row = (Signal.like(column, name=name) for name in ("next_column", "next_row"))
     ahead += [
