@@ -358,6 +358,18 @@ class Program:
         return self.sums + self.lanes // self.together + self.finish + _WRITE
 
     @property
+    def between(self) -> int:
+        """Return the cycles behind a block, if another one of the layer follows: the last results must have their
+        multipliers and addends before those of the next block come, three cycles later than the sums at the least, but
+        are written while its windows begin."""
+        return max(1, self.sums - self.read + self.lanes // self.together - 3)
+
+    @property
+    def written(self) -> int:
+        """Return the cycles from a step to the word of the sums that it ends, to be written."""
+        return self.sums + self.lanes // self.together + self.finish + 1
+
+    @property
     def finish(self) -> int:
         """Return the cycles from a sum, in the chain from which it leaves, to the result of all stages."""
         return self.first_stage + (self.second_stage if self.forms.adds else 0) + (LOOKED_UP if self.tables else 0)

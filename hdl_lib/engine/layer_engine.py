@@ -27,6 +27,8 @@ from hdl_lib.memories.rom import Rom
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 
+_SOONER = 4  # cycles by which a block's first place is there before it could be needed
+
 
 @dataclass(frozen=True)
 class _Phases:
@@ -82,8 +84,9 @@ class LayerEngine(wiring.Component):
     One process, instruction by instruction, each after four cycles. A load takes a beat per cycle, and so does what is
     sent outside. A layer takes for each word of its target's pixels: two cycles (for
     the first one: one), in the last of which all weights of this block are there; ``program.header`` cycles;
-    ``program.steps`` for each pixel; ``program.gap``. What is sent is read at a word per cycle with a credit of the
-    output queue, and shows ``latency`` cycles later. Weights are taken whenever the ring has room, whatever happens
+    ``program.steps`` for each pixel; ``program.between``, or behind the last one ``program.gap``. What is sent is read
+    at a word per cycle with a credit of the output queue, and shows ``latency`` cycles later. Weights are taken
+    whenever the ring has room, whatever happens
     else: the words of a block are free when it ends.
     :class:`hdl_lib.engine.pace.Pace` has all of it.
 
@@ -140,7 +143,7 @@ class LayerEngine(wiring.Component):
         now = fields.of(held)
         phases = _Phases(*(Signal(name=each.name) for each in names_of(_Phases)))
         block = Signal(range(max(layer.out_blocks for layer in program.layers)), name="block")
-        origin, source_last = (Signal.like(now["source_place"], name=name) for name in ("origin", "source_last"))
+        origin, source_last = (_place(now["source_place"], name) for name in ("origin", "source_last"))
         m.d.sync += source_last.eq(now["source_words"] - 1)
         with m.If(phases.setting):
             m.d.sync += [block.eq(0), origin.eq(now["source_place"])]
@@ -158,9 +161,11 @@ class LayerEngine(wiring.Component):
 
         # The word of a step, READ cycles later; beside it its weights.
         adding = Signal(name="adding")
-        place, padded = Signal.like(now["source_place"], name="read_place"), Signal()
-        first, address = (Signal(memory.address_width, name=f"read_{name}") for name in ("first", "address"))
-        sent = Signal.like(now["source_place"], name="sent_place")
+        place, sent = (_place(now["source_place"], name) for name in ("read_place", "sent_place"))
+        padded = Signal()
+        first, address = (
+            Signal(memory.address_width, name=f"read_{name}", reset_less=True) for name in ("first", "address")
+        )
         with m.If(phases.setting):
             m.d.sync += sent.eq(now["source_place"])
         with m.Elif(phases.sending):
@@ -192,7 +197,7 @@ class LayerEngine(wiring.Component):
             m.d.sync += added.eq(word)
         captured = delayed(m, "captured", whole, program.sums)
         done, made = self._elaborate_results(m, now, captured, results, heading, weights, added)
-        self._elaborate_writes(m, memory, phases, now, block, done, made, outside)
+        self._elaborate_writes(m, memory, phases, now, len(block), done, made, outside)
         return m
 
     def _elaborate_outside(self, m: Module) -> _Outside:
@@ -223,10 +228,12 @@ class LayerEngine(wiring.Component):
         head_last = loop(m, "head", program.header, phases.heading)
         waiting, gap, sends = (Signal(name=name) for name in ("waiting", "gap", "sends"))
         gap_last, ended, begins = Signal(), Signal(name="ended"), waiting & enough
-        m.d.comb += gap_last.eq(loop(m, "gap", program.gap, gap))
         words_last = count_down(m, "words", now["words_left"], phases.setting, phases.loading | phases.sending)
         steps_last = count_down(m, "steps", now["steps_left"], phases.begin, phases.running)
         channels_last = count_down(m, "channels", now["channels_left"], phases.setting, phases.block_end)
+        run_ends = phases.pixel & pixel_last
+        gap_left = Mux(channels_last, program.gap - 1, program.between - 1)
+        m.d.comb += gap_last.eq(count_down(m, "gap", gap_left, run_ends, gap))
         present = Signal.like(number, name="instruction")
         m.d.comb += number.eq(present)
         with m.If(ended):
@@ -238,7 +245,7 @@ class LayerEngine(wiring.Component):
         ]
         # Each phase has a register of its own: all else is a gate or two behind them.
         fetching = Signal(program.setting - 1, init=1)
-        head_ends, run_ends = phases.heading & head_last, phases.pixel & pixel_last
+        head_ends = phases.heading & head_last
         is_layer = ~(now["loads"] | now["sends"])
         m.d.sync += [
             Cat(fetching, phases.setting).eq(Cat(ended, fetching)),
@@ -379,7 +386,7 @@ class LayerEngine(wiring.Component):
             return gathered(m, [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(late[0])])
         parts = [range(row, row + 2) for row in range(0, 2 * pairs, 2)]
         parts += [range(row, row + 1) for row in range(2 * pairs, count)]
-        diagonal = Signal(len(parts), name=f"{name}_diagonal")  # each part has its own
+        diagonal = Signal(len(parts), name=f"{name}_diagonal", reset_less=True)  # each part has its own
         m.d.sync += diagonal.eq(now["diagonal"].replicate(len(parts)))
         least = len(columns) * min(map(len, parts))
         others = [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(late[0]) if lane >= least]
@@ -417,7 +424,7 @@ class LayerEngine(wiring.Component):
         of_row = lanes * program.weight_bits
         shape = program.header * of_row
         parameters = [Signal(shape, name=f"parameters_{row}", reset_less=True) for row in range(lanes)]
-        comes, change = Signal(name="parameters_come"), Signal(name="parameters_change")
+        comes, change = (Signal(name=f"parameters_{name}", reset_less=True) for name in ("come", "change"))
         m.d.sync += [comes.eq(heading), change.eq(heading | captured | left[1:2].any())]
         turned = Cat(*(row[:size] for row in parameters)).rotate_right(together * size)
         with m.If(change):
@@ -444,13 +451,20 @@ class LayerEngine(wiring.Component):
         return delayed(m, "made_last", last, program.finish + 1), word
 
     def _elaborate_writes(
-        self, m: Module, memory: BufferMemory, phases: _Phases, now: Mapping[str, Value], block: Value, done: Value,
+        self, m: Module, memory: BufferMemory, phases: _Phases, now: Mapping[str, Value], bits: int, done: Value,
         made: Value, outside: _Outside | None,
     ) -> None:
-        """Write words that come, and those that layers make."""
+        """Write words that come, and those that layers make; ``bits``: of the number of a block."""
         program = self.program
-        place = _walked(m, "target", now, block, phases.begin, done)
-        loaded, target_last = (Signal.like(now["target_place"], name=name) for name in ("loaded_place", "target_last"))
+        # The last words of a block may be written while the next one's windows begin.
+        begin = delayed(m, "target_begin", phases.begin, program.written - _SOONER)
+        block = Signal(bits, name="target_block")
+        with m.If(phases.setting):
+            m.d.sync += block.eq(0)
+        with m.Elif(begin):
+            m.d.sync += block.eq(block + 1)
+        place = _walked(m, "target", now, block, begin, done)
+        loaded, target_last = (_place(now["target_place"], name) for name in ("loaded_place", "target_last"))
         m.d.sync += target_last.eq(now["target_words"] - 1)
         with m.If(phases.setting):
             m.d.sync += loaded.eq(now["target_place"])
@@ -460,8 +474,8 @@ class LayerEngine(wiring.Component):
         image = Signal.like(written, name="image_word")
         m.d.comb += image.eq(self._elaborate_image(m))
         taken = image if outside is None else Mux(now["outside"], outside.o.payload[0], image)
-        there = Signal.like(place, name="write_place")
-        address = Signal(memory.address_width, name="write_address")
+        there = _place(place, "write_place")
+        address = Signal(memory.address_width, name="write_address", reset_less=True)
         m.d.sync += [
             there.eq(Mux(phases.loading, loaded, place)), address.eq(now["target_first"] + there),
             written.eq(Mux(phases.loading, taken, made)),
@@ -490,13 +504,18 @@ class LayerEngine(wiring.Component):
         return word
 
 
+def _place(like: Value, name: str) -> Signal:
+    """Return a register of a place in a region, which no reset has to reach: each begins with its instruction."""
+    return Signal.like(like, name=name, reset_less=True)
+
+
 def _walked(
     m: Module, name: str, now: Mapping[str, Value], block: Value, begin: Value, advance: Value
 ) -> Signal:
     """Return the place in a region of a word of the target's pixels: that of the number ``block`` in the first pixel
     after a cycle with ``begin``, and in the next one after each with ``advance``, two cycles behind any other at least.
     """
-    place, move = Signal.like(now[f"{name}_place"], name=f"{name}_place"), now[f"{name}_pixel"]
+    place, move = _place(now[f"{name}_place"], f"{name}_place"), now[f"{name}_pixel"]
     if f"{name}_row" in now:
         row_last = count_down(m, f"{name}_column", now[f"{name}_columns_left"], begin, advance)
         move = Mux(row_last, now[f"{name}_row"], move)

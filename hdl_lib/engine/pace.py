@@ -126,14 +126,15 @@ class _Weights:
     def computed(self, layer: Layer, step: int) -> int:
         """Return when a layer that begins with a step ends."""
         program, turns = self._program, self._turns
-        busy = program.header + layer.pixels * program.steps(layer) + program.gap
-        for block in range(program.runs(layer)):
+        busy, last_block = program.header + layer.pixels * program.steps(layer), program.runs(layer) - 1
+        for block in range(last_block + 1):
             last = self._beats[len(self._ends) + 1] - 1
             burst = bisect_right(self.begins, last) - 1
             while len(self.starts) <= burst:
                 self._append()
             arrived = self.starts[burst] + turns.beat * (last - self.begins[burst]) + _ARRIVAL
-            step = max(step + (_WAIT if block else 1), arrived) + busy
+            behind = program.between if block < last_block else program.gap
+            step = max(step + (_WAIT if block else 1), arrived) + busy + behind
             self._ends.append(step)
         return step
 

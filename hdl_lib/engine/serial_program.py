@@ -101,6 +101,10 @@ class SerialProgram(Program):
         return self.sums + self.finish + _BETWEEN * self.lanes - 1
 
     @property
+    def between(self) -> int:
+        return self.gap
+
+    @property
     def finish(self) -> int:
         """Return the cycles from sums to the word of the first results, written."""
         return self.result + _BETWEEN * (self.lanes - 1)

@@ -19,7 +19,8 @@ from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
 
 _IN_BLOCKS = 64  # words of the ring that are in block RAM
-_AROUND = 45  # cycles of a block besides its windows
+_AROUND = 45  # cycles of a layer's last block besides its windows
+_BETWEEN = 8  # of each other block
 _MOST_COLUMNS = 5  # of windows that slide: for each there is a multiplexer in front of a multiplier of each row
 _MOVE = 1.2  # cycles of a word of the memory outside
 _SERIAL_BURST = 128  # words: of two of them one block RAM has room
@@ -114,8 +115,9 @@ class Engine:
         heads = self.header(network.forms)
         weights = heads * self.lanes**2 + (self._fetched(network, layer) - heads) * size
         fetched = weights * self.weight_bits / self.width * cycles_of_beat
-        times = prod(layer.spread)
-        return self.blocks(shape.parts) * max(rows * shape.columns * steps + times * _AROUND, times * fetched)
+        times, blocks = prod(layer.spread), self.blocks(shape.parts)
+        computed = blocks * rows * shape.columns * steps + times * ((blocks - 1) * _BETWEEN + _AROUND)
+        return max(computed, times * blocks * fetched)
 
     def cycles_of_move(self, shape: Shape) -> float:
         """Return about how many cycles it takes to send a map to memory outside, or to load it from there."""

@@ -103,6 +103,16 @@ def test_beats_of_a_burst_may_come_slower() -> None:
     assert fast.cycles < slow.cycles and each.cycles <= slow.cycles
 
 
+def test_a_next_block_that_comes_too_soon_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last results of the block before it would have its multipliers."""
+    case = case_of(np.random.default_rng(len(CHAIN)), 2, IMAGE, CHAIN, together=1)
+    assert max(layer.out_blocks for layer in case.program.layers) > 1
+    between = case.program.between
+    monkeypatch.setattr(Program, "between", between - 1)
+    _, found, wanted = run(case)
+    assert found != wanted
+
+
 def test_bursts_come_sooner_when_the_others_have_theirs() -> None:
     """One in 9 cycles, and from cycle 300 on, in 5: of these 20 waits, and of all behind them, 4 are saved each."""
     program = case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:3]).program
