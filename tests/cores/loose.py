@@ -7,10 +7,11 @@ from __future__ import annotations
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         # Three rows' products side by side take a table a lane and tap less than counted. The longest addresses: what
-        # chooses among their steps is less than a share of each bit.
-        "depthwise": {"by_pixel_strided": 0.12, "in_parts": 0.23},
-        # Bits that are alike for several weights of one bit are counted for each.
-        "mvu": {"bits": 0.2},
+        # chooses among their steps is less than a share of each bit. A row of one lane: what counts goes into a table
+        # or two less for each bit, or does not, which depends on what else is in a run.
+        "depthwise": {"4x1": 0.23, "by_pixel_strided": 0.12, "in_parts": 0.24},
+        # Bits that are alike for several weights of one bit are counted for each. Small cores of few lanes, likewise.
+        "mvu": {"bits": 0.2, "clipped_strided": 0.12},
         "root": {"fractions": 0.15, "with_an_addend": 0.15},
         # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not. The
         # address of a table, or of a few words, that goes on every few beats, beside a small core.
@@ -38,12 +39,14 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         # What chooses between the inputs is repeated for each of the queue's registers.
         "followed_by": {"rows": 0.23},
         # A single product of four bits by four, folded into what is around it.
-        "fetched_matrix": {"a_vector": 0.17},
+        "fetched_matrix": {"a_vector": 0.18},
+        # What is alike in several units.
+        "tree_ensemble": {"deep_at_once": 0.14},
         # The fifteen single bits of a word of the memory; the choice of two parts, which what follows takes in.
         "stream_matrix": {"bits": 0.14, "parts_at_once": 0.13},
     },
     "ice40": {
-        "depthwise": {"by_pixel_strided": 0.13, "in_parts": 0.18},
+        "depthwise": {"by_pixel_strided": 0.13, "in_parts": 0.19},
         # A constant first row takes no tables beside the others' multiplexers.
         "followed_by": {"constant": 0.3},
         # The longest addresses, as of depthwise; columns of two or three bits.
@@ -66,7 +69,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "table_rows": {"in_banks": 0.49, "in_block_ram": 0.13, "parts": 0.12, "powers_of_two": 0.17},
         # The table of nodes, likewise.
         "tree_ensemble": {
-            "regressor": 0.11, "uneven": 0.11, "classes": 0.13, "classes_at_once": 0.13, "least": 0.21,
+            "regressor": 0.13, "missing": 0.11, "classes": 0.13, "classes_at_once": 0.14, "least": 0.21,
         },
     },
 }
@@ -75,7 +78,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
 # rounded up: a model that gets worse has a reason.
 TOGETHER: dict[str, dict[str, float]] = {
     "ecp5": {
-        "depthwise": 3.6, "elementwise": 1.94, "fetched_matrix": 2.71, "fetched_row": 2.12, "fifo": 2.42,
+        "depthwise": 3.63, "elementwise": 1.94, "fetched_matrix": 2.71, "fetched_row": 2.12, "fifo": 2.42,
         "followed_by": 6.1, "fork": 1.96, "frame_sync": 4.08,
         "max_pool": 1.5, "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 2.04, "relay": 0,
         "repeated": 1.68, "requantize": 1.37, "root": 3.7,
