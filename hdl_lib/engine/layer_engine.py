@@ -82,12 +82,11 @@ class LayerEngine(wiring.Component):
     Timing
     ------
     One process, instruction by instruction, each after four cycles. A load takes a beat per cycle, and so does what is
-    sent outside. A layer takes for each word of its target's pixels: two cycles (for
-    the first one: one), in the last of which all weights of this block are there; ``program.header`` cycles;
-    ``program.steps`` for each pixel; ``program.between``, or behind the last one ``program.gap``. What is sent is read
-    at a word per cycle with a credit of the output queue, and shows ``latency`` cycles later. Weights are taken
-    whenever the ring has room, whatever happens
-    else: the words of a block are free when it ends.
+    sent outside. A layer takes for each word of its target's pixels: two cycles (for the first one: one), in the last
+    of which all weights of this block are there; ``program.header`` cycles; ``program.steps`` for each pixel;
+    ``program.between``, or behind the last one ``program.gap``. What is sent is read at a word per cycle with a credit
+    of the output queue, and shows ``latency`` cycles later. Weights are taken whenever the ring has room, whatever
+    happens else: the words of a block are free when it ends.
     :class:`hdl_lib.engine.pace.Pace` has all of it.
 
     Ordering
