@@ -48,6 +48,11 @@ def second_process(modules: Sequence[str] = ()) -> Iterator[Executor | None]:
             executor.shutdown()
 
 
+class NotSent(BrokenExecutor):
+    """A call has changed while it was pickled, here in a thread: jobs share objects, and whoever does one of them
+    completes these (cached properties)."""
+
+
 class _SecondProcess(Executor):
     """Gives jobs to the process at the other end of a connection, one after the other. The standard library's pool of
     processes waits at its end for what nobody wants any more."""
@@ -81,6 +86,8 @@ class _SecondProcess(Executor):
                 good, result = self._connection.recv()
             except (OSError, EOFError):
                 future.set_exception(BrokenExecutor("the second process has ended"))
+            except RuntimeError as error:
+                future.set_exception(NotSent(f"a call cannot be pickled now: {error}"))
             except Exception as error:  # what cannot be pickled
                 future.set_exception(error)
             else:
@@ -117,7 +124,8 @@ class Work(Generic[Key, Job, Result]):
     whoever is free takes the next. The heaviest (by ``weight``) come first there and last here, so that both end at
     about the same time.
 
-    Function, jobs and results must be picklable. If the executor's process dies, its jobs are done here.
+    Function, jobs and results must be picklable. A job that the executor's process does not get, or dies with, is done
+    here.
     """
 
     def __init__(

@@ -44,6 +44,24 @@ def test_modules_whose_work_is_shared() -> None:
         import_module(module)
 
 
+class Completed:
+    """An object that somebody completes while it is pickled."""
+
+    def __getstate__(self) -> dict[str, int]:
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+def test_a_job_that_changes_while_it_is_pickled(served: Connection) -> None:
+    """It is done here, the next one there."""
+    executor = _SecondProcess(served)
+    work: Work[str, Completed, bool] = Work(operator.truth, executor, lambda job: 1)
+    jobs = {"a": Completed()}
+    work.begin(jobs)
+    assert executor.submit(divmod, 7, 2).result() == (3, 1)
+    assert work.results(jobs) == {"a": True}
+    executor.shutdown()
+
+
 def test_what_cannot_be_pickled(served: Connection) -> None:
     """It is an error of that job; the next one is done. Work that has ended takes none, and does its jobs itself."""
     executor = _SecondProcess(served)
