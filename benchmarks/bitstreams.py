@@ -1,7 +1,7 @@
 """Every network to its bitstream, as `hwflow synth` makes it without options: one Markdown row a network.
 
     python benchmarks/bitstreams.py [--shared ../shared] [--board B ...] [--held-out | --tuned-with] [NAME ...]
-    python benchmarks/bitstreams.py --model MODEL.onnx --model ... [--ethernet 192.168.1.50]
+    python benchmarks/bitstreams.py --model MODEL.onnx --model ... [--ethernet 192.168.1.50] [--clock 150]
 
 ``seconds`` are of the whole command. "Smaller design" says how many cycles per frame the design had that place and
 route did not bring to an end; "other clocks" are a carrier's. One network in five (``--held-out``) is left out while
@@ -55,7 +55,7 @@ def row(name: str, report: dict[str, Any], out: Path, seconds: float) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def run(benchmark: Benchmark, shared: Path, board: str, ethernet: str | None, folder: Path) -> str:
+def run(benchmark: Benchmark, shared: Path, board: str, options: list[str], folder: Path) -> str:
     """Make the bitstream of one network; its line, or what went wrong."""
     model = shared.absolute() / benchmark.model
     out = folder / "out"
@@ -64,7 +64,7 @@ def run(benchmark: Benchmark, shared: Path, board: str, ethernet: str | None, fo
             model = quantized(model, benchmark.calibration, folder)
         begin = time.monotonic()
         command = [sys.executable, "-m", "hwflow.cli", "synth", str(model), "--board", board, "-o", str(out)]
-        command += [] if ethernet is None else ["--ethernet", ethernet]
+        command += options
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = time.monotonic() - begin
         if done.returncode:
@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, default=HERE.parent.parent / "shared")
     parser.add_argument("--board", action="append", help=f"this one (default: {BOARD})")
     parser.add_argument("--ethernet", metavar="ADDRESS")
+    parser.add_argument("--clock", metavar="MHZ", help="ask for this one (default: the board's)")
     parser.add_argument("--model", type=Path, action="append", default=[], help="this one, and no other")
     parser.add_argument("--held-out", action="store_true", help="one network in five")
     parser.add_argument("--tuned-with", action="store_true", help="the other four")
@@ -93,11 +94,13 @@ def main() -> None:
         chosen = [benchmark for benchmark in chosen if (benchmark in HELD_OUT) == arguments.held_out]
     if arguments.model:
         chosen = [Benchmark(model.stem, str(model.absolute())) for model in arguments.model]
+    given = {"--ethernet": arguments.ethernet, "--clock": arguments.clock}
+    options = [part for name, value in given.items() if value is not None for part in (name, value)]
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
     for benchmark, board in itertools.product(chosen, arguments.board or [BOARD]):
         with tempfile.TemporaryDirectory() as folder:
-            print(run(benchmark, arguments.shared, board, arguments.ethernet, Path(folder)), flush=True)
+            print(run(benchmark, arguments.shared, board, options, Path(folder)), flush=True)
 
 
 if __name__ == "__main__":

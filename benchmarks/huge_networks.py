@@ -141,8 +141,9 @@ NETWORKS: dict[str, Callable[[int], onnx.ModelProto]] = {"resnet18": resnet18, "
 
 
 def synth(model: Path, *options: str) -> tuple[int, str, float, float]:
-    """Exit code and text of `hwflow synth`, its processor seconds and the peak of memory in MiB."""
-    command = [sys.executable, "-m", "hwflow.cli", "synth", str(model), "--board", BOARD, *options]
+    """Exit code and text of `hwflow synth`, all weights on the part, its processor seconds and the peak of memory in
+    MiB."""
+    command = [sys.executable, "-m", "hwflow.cli", "synth", str(model), "--board", BOARD, "--memory", "none", *options]
     with tempfile.TemporaryFile("w+") as log:
         program = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         _, status, usage = os.wait4(program.pid, 0)
