@@ -143,12 +143,9 @@ class Weighed:
 
     def __init__(self, order: Elimination, weights: FloatArray, cells: list[FloatArray], rows: FloatArray) -> None:
         self._order, self.weights, self._cells, self._rows = order, weights, cells, rows
-        self._messages: list[FloatArray] = []
-        self._totals: list[FloatArray] = []
+        self._messages: list[FloatArray] = []  # sums over cliques are not kept: they are many times as large
         for bucket, shape in zip(order.buckets, order.shapes, strict=True):
-            total = _of_shape(reduce(add, map(self._part, bucket.parts)), shape)
-            self._totals.append(total)
-            self._messages.append(total.min(axis=-1))
+            self._messages.append(_of_shape(reduce(add, map(self._part, bucket.parts)), shape).min(axis=-1))
         roots = [m for m, b in zip(self._messages, order.buckets, strict=True) if b.parent is None]
         self.least = float(sum(float(m) for m in roots))
         self._outside: list[FloatArray] | None = None
@@ -158,11 +155,18 @@ class Weighed:
         """Return a table or a child's message, with an axis for each variable of its bucket's clique."""
         return self._order.spread(part, (self._messages if part.is_message else self._cells)[part.number])
 
+    def _line(self, part: Part, scope: Sequence[int]) -> FloatArray:
+        """Return a part at these values of its bucket's scope, by the variable that is eliminated."""
+        table = self._part(part)
+        line: FloatArray = table[tuple(min(v, size - 1) for v, size in zip(scope, table.shape, strict=False))]
+        return line
+
     def selection(self) -> Selection:
         """Return a selection with the least sum."""
         values = [0] * len(self._order.sizes)
-        for bucket, total in zip(self._order.buckets[::-1], self._totals[::-1], strict=True):
-            values[bucket.variable] = int(np.argmin(total[tuple(values[v] for v in bucket.scope)]))
+        for bucket in self._order.buckets[::-1]:
+            scope = [values[v] for v in bucket.scope]
+            values[bucket.variable] = int(np.argmin(reduce(add, (self._line(part, scope) for part in bucket.parts))))
         rows = self._order.rows_of(values, self._rows)
         return Selection(rows, self._order.sum_of(rows))
 
