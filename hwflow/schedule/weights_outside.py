@@ -67,13 +67,13 @@ def fewest_words(graph: Graph, device: Chip, budgets: Sequence[Budget], timing: 
 
 def choices(
     graph: Graph, device: Chip, budgets: Sequence[Budget], timing: MemoryTiming, *, everything: bool = False,
-    interval: int | None = None, executor: Executor | None = None, known: Known | None = None,
+    interval: int | None = None, fastest: bool = False, executor: Executor | None = None, known: Known | None = None,
 ) -> Iterator[Mapping[str, int]]:
     """Yield for a memory the groups of the nodes whose weights lie outside, by name
     (:func:`hwflow.passes.outside.fetch_weights.fetch_weights`): first the choice with the fewest words for which there
     are foldings within one of the ``budgets``, of equal block RAM (with at most ``interval`` cycles a frame), then
-    those that leave more and more block RAM to what a search of foldings does not know. Without an ``interval`` the
-    fastest of the first few comes first: with little room bursts are short, and take more of the memory's time than
+    those that leave more and more block RAM to what a search of foldings does not know. If ``fastest``, the fastest of
+    the first few comes first: with little room bursts are short, and take more of the memory's time than
     words that are fetched once more. ``everything``: of all layers that may; ``known``: of layers that are fetched, for
     who fetches them as chosen. Where nothing fits, the one choice takes the least block RAM."""
     candidates, options, most = _problem(graph, device, budgets, timing.chip.width, executor, everything=everything)
@@ -118,7 +118,7 @@ def choices(
         groups = chosen(step)
         if groups and groups not in seen:
             seen.append(groups)
-    compared = seen[:_COMPARED] if interval is None and len(seen) > 1 else []
+    compared = seen[:_COMPARED] if fastest and len(seen) > 1 else []
     yield from (*sorted(compared, key=least), *seen[len(compared) :])
 
 

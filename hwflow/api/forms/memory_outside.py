@@ -41,7 +41,8 @@ _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for bl
 @dataclass(frozen=True)
 class MemoryOutside:
     """Compiles the dataflow graph ``streams`` for a board with a memory of this ``timing``, and perhaps a ``flash``
-    besides. ``rows``: the values that wait in the memory in any case, in place of line buffers."""
+    besides. ``rows``: the values that wait in the memory in any case, in place of line buffers; ``limit``: designs with
+    more cycles a frame are of no use, since there is a faster one."""
 
     streams: Graph
     timing: MemoryTiming
@@ -50,6 +51,7 @@ class MemoryOutside:
     say: Progress
     executor: Executor | None
     rows: Mapping[str, Fraction] = field(default_factory=dict)
+    limit: int | None = None
     _queues: list[Mapping[str, Fraction]] = field(default_factory=list)  # of the first graph that was asked for them
     _known: Known = field(default_factory=dict)  # of layers that are fetched: the same with rows outside
     _searches: list[FoldingSearch] = field(default_factory=list)  # the latest, which knows what width converters cost
@@ -67,17 +69,16 @@ class MemoryOutside:
                     raise
                 refused = why
         engine = self._with_engine() if self.request.memory != ALL else None
-        if engine is not None:
-            words = fewest_words(self._waiting, self._part, self._budgets, self.timing)
-            if engine.schedule.initiation_interval <= words:
-                return engine
-        try:
-            other = self._without_engine(refused)
-        except ModelRefused:
-            if engine is None:
-                raise
+        if engine is None:
+            return self._without_engine(refused)
+        cores = replace(self, limit=engine.schedule.initiation_interval)
+        if cores._fetch_too_long():
             return engine
-        return other if engine is None or not _is_better(engine.schedule, other.schedule) else engine
+        try:
+            other = cores._without_engine(refused)
+        except ModelRefused:
+            return engine
+        return engine if _is_better(engine.schedule, other.schedule) else other
 
     def _scheduled(self, graph: Graph) -> Scheduled:
         return scheduled(graph, self.request, self.say, self.executor)
@@ -218,10 +219,12 @@ class MemoryOutside:
 
     def _with_weights(self, refused: ModelRefused | None) -> Scheduled:
         """Compile with weights in memory, more and more, and with the deep queues where these alone do not do."""
+        if self._fetch_too_long():
+            raise refused or ModelRefused([])
         tried: ModelRefused | None = None
         for groups in choices(
             self._waiting, self._part, self._budgets, self.timing, everything=self.request.memory == ALL,
-            interval=self.request.interval, executor=self.executor, known=self._known,
+            interval=self._interval, fastest=self.request.interval is None, executor=self.executor, known=self._known,
         ):
             self.say(f"scheduling with the weights of {len(groups)} layers in memory outside")
             try:
@@ -230,7 +233,7 @@ class MemoryOutside:
             except ModelRefused as why:  # the memory is too small
                 tried = tried or why
                 continue
-            if self.rows and not self._is_feasible(queued, self._budgets):
+            if (self.rows or self.limit is not None) and not self._is_feasible(queued, self._budgets):
                 continue
             try:
                 return self._either(fetched)
@@ -239,6 +242,12 @@ class MemoryOutside:
         if tried is None and refused is None:
             return self._scheduled(self._waiting)  # no layer has weights that may lie there
         raise tried or refused or AssertionError("one of them")
+
+    def _fetch_too_long(self) -> bool:
+        """Tell whether the weights that must lie in memory alone take as long as :attr:`limit`."""
+        if self.limit is None:
+            return False
+        return fewest_words(self._waiting, self._part, self._budgets, self.timing) >= self.limit
 
     @property
     def _lacks_block_ram(self) -> bool:
@@ -249,7 +258,12 @@ class MemoryOutside:
         """Tell whether there are foldings within one of the budgets that are as fast as asked."""
         like = self._searches[0] if self._searches else None
         self._searches[:] = [search := FoldingSearch(graph, self._part, budgets[0], self.executor, like)]
-        return any(search.within(budget).is_feasible(self.request.interval) for budget in budgets)
+        return any(search.within(budget).is_feasible(self._interval) for budget in budgets)
+
+    @property
+    def _interval(self) -> int | None:
+        """The most cycles a frame that a design may have."""
+        return min((most for most in (self.request.interval, self.limit) if most is not None), default=None)
 
     @cached_property
     def _part(self) -> Part:
