@@ -1,9 +1,10 @@
 """Every network to its bitstream, as `hwflow synth` makes it without options: one Markdown row a network.
 
     python benchmarks/bitstreams.py [--shared ../shared] [--board B ...] [--held-out | --tuned-with] [NAME ...]
-    python benchmarks/bitstreams.py --model MODEL.onnx --model ... [--ethernet 192.168.1.50] [--clock 150]
+    python benchmarks/bitstreams.py --model MODEL.onnx --model ... [--synth="--clock 150"]
 
-``seconds`` are of the whole command. "Smaller design" says how many cycles per frame the design had that place and
+``--synth``: with these options all the same. "Critical path" has the kinds of cores that it passes. ``seconds`` are of
+the whole command. "Smaller design" says how many cycles per frame the design had that place and
 route did not bring to an end; "other clocks" are a carrier's. One network in five (``--held-out``) is left out while
 ways to place and route are tuned.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,9 +24,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from critical_cores import critical_cores
 from networks import BENCHMARKS, BOARD, HERE, Benchmark, quantized
 
+from hwflow.report.critical_path import critical_path
 from hwflow.toolchain.build import REPORT
 
 DEFAULT = [benchmark for benchmark in BENCHMARKS if not benchmark.options]
@@ -38,13 +40,13 @@ COLUMNS = (
 def row(name: str, report: dict[str, Any], out: Path, seconds: float) -> str:
     """Return the network's line of the table."""
     clock, larger, used = report["clock"], report["larger_design"], report["resources"]
-    fmax = json.loads((out / REPORT).read_text())["fmax"]
-    own = next((name for name, found in fmax.items() if found["achieved"] == clock["fmax_mhz"]), "")
+    routed, layers = json.loads((out / REPORT).read_text()), report["layers"]
     others = sorted(
-        f"{clock['achieved']:.1f} of {clock['constraint']:.1f}" for clock in fmax.values()
+        f"{clock['achieved']:.1f} of {clock['constraint']:.1f}" for clock in routed["fmax"].values()
         if clock["achieved"] != report["clock"]["fmax_mhz"]
     )
-    cores = critical_cores(out / REPORT, own, "hwflow_top")
+    parts = critical_path(routed, clock["target_mhz"], "hwflow_top", [layer["instance"] for layer in layers])
+    cores = dict.fromkeys(part["where"] if part["core"] is None else layers[part["core"]]["op"] for part in parts)
     cells = (
         name, f"{report['timing']['initiation_interval']:,}", f"{used['lut']['synthesized']:,}",
         str(used["dsp"]["synthesized"]), f"{clock['target_mhz']:g} MHz", f"{clock['fmax_mhz']:.1f} MHz",
@@ -80,8 +82,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="networks to run (default: all)")
     parser.add_argument("--shared", type=Path, default=HERE.parent.parent / "shared")
     parser.add_argument("--board", action="append", help=f"this one (default: {BOARD})")
-    parser.add_argument("--ethernet", metavar="ADDRESS")
-    parser.add_argument("--clock", metavar="MHZ", help="ask for this one (default: the board's)")
+    parser.add_argument("--synth", metavar="OPTIONS", default="", help="of `hwflow synth`, as one argument")
     parser.add_argument("--model", type=Path, action="append", default=[], help="this one, and no other")
     parser.add_argument("--held-out", action="store_true", help="one network in five")
     parser.add_argument("--tuned-with", action="store_true", help="the other four")
@@ -94,13 +95,11 @@ def main() -> None:
         chosen = [benchmark for benchmark in chosen if (benchmark in HELD_OUT) == arguments.held_out]
     if arguments.model:
         chosen = [Benchmark(model.stem, str(model.absolute())) for model in arguments.model]
-    given = {"--ethernet": arguments.ethernet, "--clock": arguments.clock}
-    options = [part for name, value in given.items() if value is not None for part in (name, value)]
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
     for benchmark, board in itertools.product(chosen, arguments.board or [BOARD]):
         with tempfile.TemporaryDirectory() as folder:
-            print(run(benchmark, arguments.shared, board, options, Path(folder)), flush=True)
+            print(run(benchmark, arguments.shared, board, shlex.split(arguments.synth), Path(folder)), flush=True)
 
 
 if __name__ == "__main__":
