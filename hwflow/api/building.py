@@ -16,7 +16,7 @@ from hwflow.errors import UsageError
 from hwflow.schedule.schedule import Schedule
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain.build import BuildResult
-from hwflow.toolchain.routing import Heard, NotRouted
+from hwflow.toolchain.routing import NEARLY, NEARLY_ASKED, Heard, NotRouted
 
 CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
 
@@ -54,8 +54,9 @@ def build_design(
     ``seeds``: as :func:`hwflow.toolchain.build.build` takes them. ``settle`` False: a missed clock is only reported.
 
     A smaller design is built if routing does not converge, or misses the board's own clock by so much that the smaller
-    one gives more frames per second. Else the clock is lowered, also where the smaller design misses its clock. Raises
-    :class:`~hwflow.errors.ToolError` as :func:`hwflow.toolchain.build.build`.
+    one gives more frames per second. Else the clock is lowered, also where the smaller design misses its clock; if a
+    clock or a rate was asked for, only after more ways to place and route. Raises :class:`~hwflow.errors.ToolError` as
+    :func:`hwflow.toolchain.build.build`.
     """
     smaller: list[ScheduledModel] = []
 
@@ -65,7 +66,8 @@ def build_design(
         return bool(smaller)
 
     try:
-        first = toolchain_build.build(out, until, progress, heard, another if settle else None, seeds)
+        nearly = NEARLY_ASKED if settle and design.request.asks_speed else NEARLY
+        first = toolchain_build.build(out, until, progress, heard, another if settle else None, seeds, nearly)
     except NotRouted as error:
         if not smaller:
             raise

@@ -65,13 +65,15 @@ FLOWS: Mapping[str, Flow] = {
 def build(
     out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None,
     heard: routing.Heard | None = None, another: Callable[[], bool] | None = None, seeds: Sequence[int] = (),
+    nearly: float = routing.NEARLY,
 ) -> BuildResult:
     """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` wrote to ``out/board``.
 
     ``progress`` is called with a line as each step starts, ``heard`` with the progress of place and route; ``another``
-    as in :func:`hwflow.toolchain.routing.place_route`. ``seeds``: place and route with each of these instead, and keep
-    the result with the best clock; vendors' tools have none. Missed timing is reported, not raised. When yosys crashes
-    while mapping the logic, it is retried with the design's names changed (``synthesis_retry.log``).
+    and ``nearly`` as in :func:`hwflow.toolchain.routing.place_route`. ``seeds``: place and route with each of these
+    instead, and keep the result with the best clock; vendors' tools have none. Missed timing is reported, not raised.
+    When yosys crashes while mapping the logic, it is retried with the design's names changed
+    (``synthesis_retry.log``).
 
     Raises :class:`ToolError` when a tool is missing or fails (with the end of its log;
     :class:`~hwflow.toolchain.routing.NotRouted` if routing does not converge), :class:`UsageError` without
@@ -176,7 +178,7 @@ def build(
             try:
                 routed = routing.place_route(
                     out, flow.place_route, found[flow.place_route.name], files, place_route_arguments, strategies, say,
-                    heard, another, () if seeds else nextpnr.MORE_SEEDS, every=bool(seeds),
+                    heard, another, () if seeds else nextpnr.MORE_SEEDS, every=bool(seeds), nearly=nearly,
                 )
             except routing.NotRouted as error:
                 error.seconds = seconds

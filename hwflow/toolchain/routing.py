@@ -33,6 +33,7 @@ LONGEST = 3.0  # the same relative to that limit, where the rest shrinks so fast
 LEAST_SECONDS = 60.0  # least such limit
 LONGER = 1.5  # limit of attempts for better timing, relative to the time of the first result
 NEARLY = 0.03  # share of its clock that a result may miss for more attempts to pay: seeds differ by 5 % and more
+NEARLY_ASKED = 0.15  # the same where a slower clock is not what was asked for
 QUICK_SECONDS = 240.0  # a result that took no longer is worth other seeds
 NEARLY_QUICK = 0.08  # where it misses its clock by no more
 TOO_MANY = "ask for fewer frames per second (--fps), or choose a larger board"
@@ -248,7 +249,7 @@ class _Race:
 def place_route(
     out: Path, tool: Tool, found: Found, files: Files, command: Command, strategies: Sequence[Sequence[str]],
     say: Callable[[str], None], heard: Heard | None = None, another: Callable[[], bool] | None = None,
-    more_seeds: Sequence[Sequence[str]] = (), *, every: bool = False,
+    more_seeds: Sequence[Sequence[str]] = (), *, every: bool = False, nearly: float = NEARLY,
 ) -> Routed:
     """Place and route in ``out`` and leave the best result in ``files``.
 
@@ -256,8 +257,9 @@ def place_route(
     arguments. The first result that meets timing ends all attempts. If it misses, those beside it get :data:`LONGER`
     times its time, and the better result is kept. ``another`` is asked, when the :data:`FIRST` strategies gave no
     result, whether the caller has an easier design; if so, no other strategy is tried. If the best of them nearly meets
-    timing (:data:`NEARLY`), the others are tried, too; if it was quick, ``more_seeds`` before them, also where it
-    misses more (:data:`NEARLY_QUICK`). The last strategy has no time limit, unless there is a result.
+    timing (misses it by a share of ``nearly`` at the most), the others are tried, too; if it was quick, ``more_seeds``
+    before them, also where it misses more (:data:`NEARLY_QUICK`). The last strategy has no time limit, unless there is
+    a result.
     ``say`` is called with a line as each attempt starts or is given up, ``heard`` with the progress of the first one
     running. ``every``: run all ``strategies`` to their ends, and keep the one with the best clock.
 
@@ -280,7 +282,7 @@ def place_route(
         else:
             if race.best.seconds <= QUICK_SECONDS and 0 < race.missed <= NEARLY_QUICK:
                 race.run(seeds, attempts[-1])
-            further = 0 < race.missed <= NEARLY
+            further = 0 < race.missed <= nearly
         if further:
             race.run(attempts[len(first) :], attempts[-1])
     except NotRouted:

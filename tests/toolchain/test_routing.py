@@ -48,7 +48,7 @@ def routed(tmp_path, monkeypatch):
     """routed(ways, alone, another): what place_route returns, and the lines that it says. ``alone``: seconds after
     which another way starts."""
 
-    def route(*ways: str, alone: float = 600.0, another=None, heard=None, seeds=(), every=False):
+    def route(*ways: str, alone: float = 600.0, another=None, heard=None, seeds=(), **options):
         monkeypatch.setattr(routing, "ALONE_SECONDS", alone)
         monkeypatch.setattr(routing, "LEAST_SECONDS", 1.0)
         monkeypatch.setattr(routing, "POLL_SECONDS", 0.1)
@@ -57,7 +57,7 @@ def routed(tmp_path, monkeypatch):
         found = Found((sys.executable, "-c", PROGRAM), "PATH", (9, 9), "9.9")
         result = place_route(
             tmp_path, NEXTPNR_ECP5, found, FILES, lambda files, way: [files.placed, files.report, *way],
-            [[way] for way in ways], said.append, heard, another, [[seed] for seed in seeds], every=every,
+            [[way] for way in ways], said.append, heard, another, [[seed] for seed in seeds], **options,
         )
         return result, said
 
@@ -110,6 +110,13 @@ def test_what_misses_its_timing_is_done_once_more(routed, tmp_path, ways, kept, 
     assert result.strategy == [kept]
     assert [line.removeprefix("place_route: timing missed by ") for line in said if "missed" in line] == missed
     assert (tmp_path / "placed").read_text() == kept
+
+
+def test_where_the_clock_was_asked_for_a_miss_is_larger_until_it_counts(routed):
+    ways = "reached(88)", "reached(87)", "reached(84)", "reached(100)"
+    assert routed(*ways)[0].strategy == ["reached(88)"]
+    assert routed(*ways, nearly=0.15)[0].strategy == ["reached(100)"]
+    assert routed("reached(84)", "reached(83)", *ways[2:], nearly=0.15)[0].strategy == ["reached(84)"]
 
 
 def test_a_quick_design_that_nearly_meets_its_clock_gets_other_seeds(routed, monkeypatch):

@@ -11,14 +11,15 @@ from hwflow.cli import main
 from hwflow.errors import Finding, ToolError
 from hwflow.toolchain.build_result import BuildResult
 from hwflow.toolchain.nextpnr import ClockResult
-from hwflow.toolchain.routing import NotRouted
+from hwflow.toolchain.routing import NEARLY, NEARLY_ASKED, NotRouted
 from tests.flow.networks import dense_network
 
 
 @pytest.fixture
 def synth(tmp_path, monkeypatch, capsys):
     """synth(reached, *options): (clocks asked for, report, stderr); the k-th place and route reaches reached[k] MHz,
-    with None leads nowhere, with 0 is killed. ``force=False``: go on with what is there."""
+    with None leads nowhere, with 0 is killed. ``force=False``: go on with what is there. ``nearly``: what each of the
+    latest was asked to put up with."""
     model = dense_network(tmp_path / "model.onnx")
     write_board = output.write_board
 
@@ -30,7 +31,8 @@ def synth(tmp_path, monkeypatch, capsys):
             asked.append(description["clock"]["design_mhz"])
             return description
 
-        def build(out, until, progress, heard=None, another=None, seeds=()):
+        def build(out, until, progress, heard=None, another=None, seeds=(), nearly=NEARLY):
+            run.nearly.append(nearly)
             fmax = reached[min(len(asked), len(reached)) - 1]
             if fmax == 0:
                 raise ToolError(Finding("tool-stopped", "place_route", "killed", "none"))
@@ -47,6 +49,7 @@ def synth(tmp_path, monkeypatch, capsys):
                 seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, bitstream=out,
             )  # fmt: skip
 
+        run.nearly = []
         for module in (output, building):
             monkeypatch.setattr(module, "write_board", noting)
         monkeypatch.setattr(output.toolchain_build, "build", build)
@@ -86,6 +89,15 @@ def test_a_clock_that_is_missed_is_lowered(synth):
     assert timing["frames_per_second"] == pytest.approx(asked[1] * 1e6 / timing["initiation_interval"])
     assert report["seconds"]["place_route"] == 20.0
     assert "80.0 MHz is below 125 MHz: retrying at 73.6 MHz" in err and "warning" not in err
+
+
+def test_more_ways_are_tried_where_a_lower_clock_is_not_what_was_asked_for(synth):
+    synth([80.0, 79.0], "--clock", "125")
+    assert synth.nearly == [NEARLY_ASKED, NEARLY]  # the lower clock is one that was reached before
+    synth([126.0], "--fps", "1000")
+    assert synth.nearly == [NEARLY_ASKED]
+    synth([126.0])
+    assert synth.nearly == [NEARLY]
 
 
 def test_a_clock_that_is_missed_twice_is_said(synth):
