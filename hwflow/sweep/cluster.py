@@ -18,6 +18,8 @@ from hwflow.errors import ToolError, UsageError
 from hwflow.sim.programs import core_count, uninterrupted
 
 CONNECT_SECONDS = 15.0
+NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+"""Of the scheduler, which has an HTTP server nevertheless: at a free port, as two sweeps may run at once."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ def started_workers(address: str | None, number: int | None, scratch: Path) -> I
         if address is None:
             with uninterrupted():  # Ctrl-C is for this process, which ends the others
                 cluster = distributed.LocalCluster(
-                    n_workers=number or core_count(), threads_per_worker=1, memory_limit=0, dashboard_address=None,
-                    silence_logs=logging.CRITICAL, local_directory=str(scratch), env={"TMPDIR": str(scratch)},
+                    n_workers=number or core_count(), threads_per_worker=1, memory_limit=0,
+                    scheduler_kwargs=NO_DASHBOARD, silence_logs=logging.CRITICAL, local_directory=str(scratch),
+                    env={"TMPDIR": str(scratch)},
                 )
             ends.callback(_end, cluster)
         try:

@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster
 import hwflow
 from hwflow.errors import ToolError, UsageError
 from hwflow.sweep import worker_jobs
-from hwflow.sweep.cluster import Workers
+from hwflow.sweep.cluster import NO_DASHBOARD, Workers, started_workers
 from hwflow.sweep.points import Axes
 from hwflow.sweep.sweep_folder import SweepFolder
 from hwflow.toolchain.build_result import BuildResult
@@ -35,7 +35,7 @@ BOARDS = ["icebreaker", "ulx3s_25f"]
 def cluster(tmp_path_factory):
     """Two processes, as a cluster has them."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=logging.CRITICAL,
+        n_workers=2, threads_per_worker=1, memory_limit=0, scheduler_kwargs=NO_DASHBOARD, silence_logs=logging.CRITICAL,
         local_directory=str(tmp_path_factory.mktemp("workers")),
     ) as started:
         yield started
@@ -177,7 +177,7 @@ def test_the_best_clock_of_all_seeds_is_kept_and_a_design_synthesized_once(tmp_p
     """Where place and route are stood in for: they reach 90, 120, 110 and 80 MHz, and write their seed."""
     reached, compiled = {1: 90.0, 2: 120.0, 3: 110.0, 4: 80.0}, []
 
-    def built(out, until, progress, heard, another, seeds):
+    def built(out, until, progress, heard, another, seeds, nearly):
         (seed,) = seeds
         (out / "seed").write_text(str(seed))
         counts = {"lut": 10, "ff": 20, "dsp": 0, "bram": 0}
@@ -224,6 +224,12 @@ def test_without_dask_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ToolError, match=r"pip install 'hwflow\[explore\]'"):
         hwflow.explore(models.relu(tmp_path / "model.onnx"), tmp_path / "out", Axes(["icebreaker"]))
+
+
+def test_sweeps_at_once_have_workers_each_and_nothing_to_warn_of(tmp_path):
+    here = tmp_path / "here", tmp_path / "there"
+    with started_workers(None, 1, here[0]) as some, started_workers(None, 1, here[1]) as others:
+        assert some.submit(len, "ab", key="a").result() == 2 and others.submit(len, "abc", key="a").result() == 3
 
 
 def test_a_folder_of_something_else_stays_as_it_is(tmp_path):

@@ -62,7 +62,7 @@ def test_a_terminal_shows_it_live(monkeypatch, capsys):
 def built(monkeypatch):
     """Tools are stood in for: nextpnr says how far it is, and there is a bitstream."""
 
-    def build(out, until, progress, heard=None, another=None, seeds=()):
+    def build(out, until, progress, heard=None, another=None, seeds=(), nearly=None):
         progress("place_route: stand-in")
         heard(PlaceRouteProgress("routing", 3, 21))
         (out / "board" / "top.bit").write_bytes(b"bits")
