@@ -27,6 +27,9 @@ from hdl_lib.windows.window_geometry import WindowGeometry
 ARRIVAL = 3
 """Cycles from a step to its elements: the buffer's address, its word, a register behind."""
 
+SETTLED = 3
+"""Steps of a window at which the change after it may take a cycle more: it is in a register two cycles after that."""
+
 
 class Depthwise(wiring.Component):
     """For each window of an image and each channel the sum of its elements times constants.
@@ -194,7 +197,7 @@ class Depthwise(wiring.Component):
         if self.rows is None:
             self._count_pixels(m, written, issue, walk, lead)
         else:
-            self._count_rows(m, written, issue & walk.row_last, lead)
+            self._count_rows(m, written, issue & walk.row_last, walk, lead)
 
         product = self.multiplier
         arrival = ARRIVAL + masks(self.geometry, product)
@@ -250,11 +253,11 @@ class Depthwise(wiring.Component):
         m.d.comb += written.eq(accept & loop(m, "write_row", beats, accept))
         return written, buffers
 
-    def _count_rows(self, m: Module, written: Value, read: Value, lead_there: Signal) -> None:
+    def _count_rows(self, m: Module, written: Value, read: Value, walk: _Walk, lead_there: Signal) -> None:
         """Build the two row counts through which writer and reader wait for each other."""
         geometry = self.geometry
         assert self.rows is not None, "released row by row"
-        needed, released = present_change(m, geometry.row_steps, read)
+        needed, released = present_change(m, geometry.row_steps, self._settled(m, walk, "row_read", read))
         first = geometry.needed_rows(0)
         most = max(first, *(step.needed for step in geometry.row_steps))
         self._count(
@@ -266,9 +269,10 @@ class Depthwise(wiring.Component):
     def _count_pixels(self, m: Module, written: Value, issue: Value, walk: _Walk, lead_there: Signal) -> None:
         """Build the two pixel counts through which writer and reader wait for each other."""
         steps = PixelSteps(self.geometry)
-        read, row_done = issue & walk.column_done, issue & walk.row_last
+        read = issue & walk.column_done
+        row_done = self._settled(m, walk, "row_done", issue & walk.row_last)
         moving = present_change(m, steps.moving_rows, row_done)
-        within = present_change(m, steps.column_steps, read)
+        within = present_change(m, steps.column_steps, self._settled(m, walk, "window_done", read))
         between = present_change(m, steps.row_steps, row_done)
         needed, released = (
             self._between_windows(m, walk, name, Mux(walk.column_last, at_end, Mux(moves, change, 0)), change_at_first)
@@ -282,6 +286,11 @@ class Depthwise(wiring.Component):
             range(-1, self.pixels + max(0, steps.greatest_surplus)),
             range(-max(first, steps.most_needed), self.pixels + max(0, steps.greatest_lead) + 1), self.pixels,
         )
+
+    def _settled(self, m: Module, walk: _Walk, name: str, done: Value) -> Value:
+        """Return ``done``, the end of a window or a row, a cycle later where windows take :data:`SETTLED` steps:
+        whether the reader steps is known late."""
+        return delayed(m, name, done, 1) if walk.steps * self.blocks >= SETTLED else done
 
     def _between_windows(self, m: Module, walk: _Walk, name: str, change: Value, first: int) -> Value:
         """Return a function of what changes with a window alone, in a register where a window takes more than a step;

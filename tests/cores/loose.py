@@ -9,7 +9,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         # Three rows' products side by side take a table a lane and tap less than counted. The longest addresses: what
         # chooses among their steps is less than a share of each bit. A row of one lane: what counts goes into a table
         # or two less for each bit, or does not, which depends on what else is in a run.
-        "depthwise": {"4x1": 0.23, "by_pixel_strided": 0.12, "in_parts": 0.24},
+        "depthwise": {"by_pixel_strided": 0.12, "in_parts": 0.24},
         # Bits that are alike for several weights of one bit are counted for each. Small cores of few lanes, likewise.
         "mvu": {"bits": 0.2, "clipped_strided": 0.12},
         "root": {"fractions": 0.15, "with_an_addend": 0.15},

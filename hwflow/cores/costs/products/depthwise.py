@@ -8,7 +8,7 @@ from functools import cache
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.multiplier import Multiplier, ProductForm
-from hdl_lib.windows.depthwise import ARRIVAL, Depthwise, buffer_words, masks
+from hdl_lib.windows.depthwise import ARRIVAL, SETTLED, Depthwise, buffer_words, masks
 from hdl_lib.windows.pixel_steps import PixelSteps
 from hdl_lib.windows.window_geometry import WindowGeometry
 from hwflow.cores.costs.basics import bits, chain, count_up, loop, trailing_zeros
@@ -96,10 +96,11 @@ def _control(
     sums = 2 if words & (words - 1) else 1  # with a choice between them
     choice = round(ADDRESS_CHOICE * address * moves) + (sums - 1) * address
     total += Resources(lut=sums * chain(family, address) + choice, ff=address)
+    settled = int(kh * kw // taps * blocks >= SETTLED)
     if rows is None:
-        return total + _pixel_counts(g, words // blocks)
-    counts = _row_counts(g, rows)
-    return total + Resources(lut=round(COUNTS * counts) + REST, ff=counts)
+        return total + _pixel_counts(g, words // blocks, settled)
+    counts, ends = _row_counts(g, rows), settled * int(len(g.row_steps) > 1)
+    return total + Resources(lut=round(COUNTS * counts) + REST, ff=counts + ends)
 
 
 @cache
@@ -115,8 +116,9 @@ def _row_counts(g: WindowGeometry, rows: int) -> int:
 
 
 @cache
-def _pixel_counts(g: WindowGeometry, pixels: int) -> Resources:
-    """Estimate the counts of pixels, and what says how they go on after a window."""
+def _pixel_counts(g: WindowGeometry, pixels: int, settled: int) -> Resources:
+    """Estimate the counts of pixels, and what says how they go on after a window, which hears of it with ``settled``
+    cycles between."""
     steps = PixelSteps(g)
     counts = Shape.cast(range(-1, pixels + max(0, steps.greatest_surplus))).width
     most = max(steps.needed(0, 0), steps.most_needed)
@@ -125,11 +127,13 @@ def _pixel_counts(g: WindowGeometry, pixels: int) -> Resources:
     for each in (steps.column_steps, steps.row_steps, steps.moving_rows):
         if len(each) > 1:
             phases += bits(len(each) - 1) + (max(step.count for step in each) - 1).bit_length() + 1
+    heard = (steps.column_steps,), (steps.row_steps, steps.moving_rows)
+    ends = sum(settled for phases_of in heard if any(len(each) > 1 for each in phases_of))
     luts = PIXEL_COUNTS * counts + PIXEL_PHASES * phases + PIXEL_REST
     # A change of nothing but 0 takes no register.
     changes = [*steps.column_steps, *steps.row_steps]
     kept = sum(bits(most) for most in (max(s.needed for s in changes), max(s.released for s in changes)) if most)
-    return Resources(lut=round(luts), ff=int(counts) + phases + kept)
+    return Resources(lut=round(luts), ff=int(counts) + phases + ends + kept)
 
 
 # Look-up tables per bit of the pixel counts, per bit of what says how they go on, and the rest (positions in the image
