@@ -215,5 +215,6 @@ def compose(outer: StepFunction, inner: StepFunction) -> StepFunction:
 
 
 def all_alike(steps: Sequence[StepFunction]) -> bool:
-    """Tell whether all are one function. (Comparison stops at the first difference; a set would hash every number.)"""
-    return all(step is steps[0] or step == steps[0] for step in steps)
+    """Tell whether all are one function. (Lists compare identity first, up to the first difference; a set would hash
+    every number.)"""
+    return list(steps) == list(steps[:1]) * len(steps)
